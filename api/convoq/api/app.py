@@ -1,0 +1,91 @@
+"""The ASGI application: routes, one error handler, and what the process needs while it lives."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import NoReturn
+
+import structlog
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from convoq.api import chat, health, rest
+from convoq.api.cors import Cors
+from convoq.api.relay import Hub
+from convoq.api.state import State
+from convoq.api.triggers import Triggers
+from convoq.engine.services import Services
+from convoq.errors import ConvoqError, ExecutionFailed
+from convoq.memory.redis_list import RedisMemories
+from convoq.queue import ChatQueue
+from convoq.redis import Pipe, async_client, sync_client
+from convoq.settings import Settings
+from convoq.store.workflows import WorkflowStore
+
+log = structlog.get_logger()
+
+ROUTES = [
+    Route("/webhook/{path:path}/chat", chat.show_page, methods=["GET"]),
+    Route("/webhook/{path:path}/chat", chat.receive_message, methods=["POST"]),
+    Route("/webhook/{path:path}", chat.show_page, methods=["GET"]),
+    Route("/webhook/{path:path}", chat.receive_message, methods=["POST"]),
+    Route("/healthz", health.alive, methods=["GET"]),
+    Route("/readyz", health.ready, methods=["GET"]),
+    Route("/api/v1/workflows", rest.list_workflows, methods=["GET"]),
+    Route("/api/v1/workflows", rest.import_workflow, methods=["POST"]),
+    Route("/api/v1/workflows/{id}", rest.get_workflow, methods=["GET"]),
+    Route("/api/v1/executions/{id}", rest.get_execution, methods=["GET"]),
+]
+
+
+def create_app(settings: Settings) -> ASGIApp:
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        client = async_client(settings.redis_url)
+        connection = sync_client(settings.redis_url)
+        async with Pipe(client) as pipe, Hub(pipe, async_client(settings.redis_url), settings) as hub:
+            store = WorkflowStore(client)
+            queue = ChatQueue(pipe, connection, settings)
+            services = Services(settings, RedisMemories(pipe), http=_no_http)
+            app.state.convoq = State(settings, pipe, hub, queue, store, Triggers(store), services)
+            yield
+        await client.aclose()
+        connection.close()
+
+    app = Starlette(
+        routes=ROUTES,
+        lifespan=lifespan,
+        exception_handlers={ConvoqError: failed, HTTPException: refused, Exception: broken},
+    )
+    return Cors(app)
+
+
+def _no_http() -> NoReturn:
+    raise ExecutionFailed("the API process calls no models")
+
+
+async def failed(http: HttpRequest, error: Exception) -> Response:
+    assert isinstance(error, ConvoqError)
+    if error.status >= 500:
+        log.warning("request failed", path=http.url.path, code=error.code, message=error.message)
+    return JSONResponse(error.as_dict(), error.status)
+
+
+async def refused(http: HttpRequest, error: Exception) -> Response:
+    """Starlette's own refusals: no such route, wrong method."""
+    assert isinstance(error, HTTPException)
+    codes = {404: "not_found", 405: "method_not_allowed"}
+    message = f"{http.method} {http.url.path}: {error.detail}"
+    return JSONResponse(
+        {"code": codes.get(error.status_code, "bad_request"), "message": message}, error.status_code, error.headers
+    )
+
+
+async def broken(http: HttpRequest, error: Exception) -> Response:
+    log.error("request broke", path=http.url.path, exc_info=error)
+    return JSONResponse({"code": "internal", "message": f"internal error: {type(error).__name__}"}, 500)

@@ -1,0 +1,116 @@
+"""A chat request's body, read and checked: everything in it is hostile until it left here."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from starlette.requests import Request as HttpRequest
+
+from convoq.errors import BadBody, BadRequest, BadSession, BodyTooLarge
+from convoq.settings import Settings
+
+Action = Literal["sendMessage", "loadPreviousSession"]
+ACTIONS: tuple[Action, ...] = ("sendMessage", "loadPreviousSession")
+SESSION_MAX_CHARS = 256
+DEFAULT_SESSION = "default"
+NOT_CONTENT = {"action", "sessionId", "chatInput", "metadata"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """`item` is the Chat Trigger's output: the body itself, with `sessionId`, `action` and `chatInput` filled in."""
+
+    action: Action
+    session_id: str
+    item: dict[str, Any]
+
+
+async def read_chat_request(request: HttpRequest, settings: Settings, *, require_session: bool) -> ChatRequest:
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind not in ("application/json", "text/plain", "") and not kind.endswith("+json"):
+        raise BadBody(f"content type {kind!r} is not supported: send a JSON object as application/json")
+    body = _parse(await _read(request, settings.max_body_bytes))
+    return ChatRequest(_action(body), _session(body, require_session), _item(body, settings))
+
+
+async def _read(request: HttpRequest, limit: int) -> bytes:
+    declared = request.headers.get("content-length", "0")
+    if declared.isdigit() and int(declared) > limit:
+        raise BodyTooLarge(f"the body is {declared} bytes, more than {limit} (CONVOQ_MAX_BODY_BYTES)")
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > limit:
+            raise BodyTooLarge(f"the body is larger than {limit} bytes (CONVOQ_MAX_BODY_BYTES)")
+    return bytes(body)
+
+
+def _parse(data: bytes) -> dict[str, Any]:
+    if not data.strip():
+        raise BadBody("the body is empty: send a JSON object with sessionId and chatInput")
+    try:
+        body = json.loads(data, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise BadBody(f"the body is not JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise BadBody(f"the body is a JSON {_name(body)}, not an object")
+    return body
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _name(value: object) -> str:
+    names = {list: "array", str: "string", bool: "boolean", int: "number", float: "number", dict: "object"}
+    return names.get(type(value), "null")
+
+
+def _action(body: dict[str, Any]) -> Action:
+    action = body.get("action")
+    if action is None:
+        return "sendMessage"
+    if action not in ACTIONS:
+        raise BadRequest(f"unknown action {_quote(action)}: expected one of {', '.join(ACTIONS)}")
+    return cast(Action, action)
+
+
+def _session(body: dict[str, Any], required: bool) -> str:
+    session = body.get("sessionId")
+    if session is None or session == "":
+        if required:
+            raise BadSession("sessionId is missing, and this chat requires one")
+        return DEFAULT_SESSION
+    if not isinstance(session, str):
+        raise BadSession(f"sessionId is a {_name(session)}, not a string")
+    if len(session) > SESSION_MAX_CHARS:
+        raise BadSession(f"sessionId has {len(session)} characters, more than {SESSION_MAX_CHARS}")
+    if any(unicodedata.category(char) in ("Cc", "Cs") for char in session):
+        raise BadSession(f"sessionId {_quote(session)} holds control characters")
+    return session
+
+
+def _item(body: dict[str, Any], settings: Settings) -> dict[str, Any]:
+    text = body.get("chatInput")
+    if text is not None and not isinstance(text, str):
+        raise BadRequest(f"chatInput is a {_name(text)}, not a string")
+    if body.get("action") != "loadPreviousSession" and not (text or "").strip() and not body.keys() - NOT_CONTENT:
+        raise BadRequest("chatInput is missing or empty")
+    if text and len(text) > settings.max_message_chars:
+        raise BodyTooLarge(
+            f"chatInput has {len(text)} characters, more than {settings.max_message_chars} (CONVOQ_MAX_MESSAGE_CHARS)"
+        )
+    try:
+        json.dumps(body, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError) as error:
+        raise BadBody(f"the body holds text that is not Unicode: {error}") from None
+    session = body.get("sessionId") or DEFAULT_SESSION
+    return {**body, "sessionId": session, "action": body.get("action") or "sendMessage", "chatInput": text or ""}
+
+
+def _quote(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,96 @@
+"""The chat trigger's HTTP face: a page for GET, an execution for POST."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import AsyncExitStack
+
+from starlette.requests import Request as HttpRequest
+from starlette.responses import HTMLResponse, JSONResponse, Response
+
+from convoq.api.body import ChatRequest, read_chat_request
+from convoq.api.cors import allowed
+from convoq.api.history import previous_session
+from convoq.api.page import PageConfig, chat_page, page_headers
+from convoq.api.relay import Reader
+from convoq.api.reply import Form, StreamReply, json_reply, negotiate
+from convoq.api.state import State, state_of
+from convoq.api.triggers import Chat
+from convoq.errors import Forbidden, NotFound
+from convoq.queue import Request
+from convoq.stream import Ended
+
+
+async def show_page(http: HttpRequest) -> Response:
+    state = state_of(http)
+    chat = await state.triggers.find(http.path_params["path"])
+    parameters = chat.trigger.parameters
+    if parameters.mode == "webhook":
+        raise NotFound(f"the chat at {http.url.path} has no page (mode webhook): POST a message to it")
+    nonce = secrets.token_urlsafe(16)
+    options = parameters.options
+    config = PageConfig(
+        title=options.title,
+        subtitle=options.subtitle,
+        placeholder=options.input_placeholder,
+        initial_messages=parameters.greetings,
+        webhook_url=http.url.path,
+        load_previous=options.load_previous_session == "memory",
+        custom_css=options.custom_css,
+        max_chars=state.settings.max_message_chars,
+        nonce=nonce,
+    )
+    return HTMLResponse(chat_page(config), headers=page_headers(nonce))
+
+
+async def receive_message(http: HttpRequest) -> Response:
+    """Accept a message, have a worker run it, hand on what it says in the form the client asked for."""
+    state = state_of(http)
+    chat = await state.triggers.find(http.path_params["path"])
+    check_access(http, chat)
+    options = chat.trigger.parameters.options
+    message = await read_chat_request(http, state.settings, require_session=options.require_session_id)
+    if message.action == "loadPreviousSession":
+        return await previous_session(state, chat, message)
+    form = negotiate(http.headers.get("accept", ""), chat.trigger.parameters.response_mode)
+    return await run(state, chat, message, form)
+
+
+def check_access(http: HttpRequest, chat: Chat) -> None:
+    parameters = chat.trigger.parameters
+    origin = http.headers.get("origin")
+    if origin is not None and not allowed(origin, parameters.options.allowed_origins):
+        raise Forbidden(f"origin {origin} is not among the allowed origins of this chat")
+    if parameters.authentication != "none":
+        raise Forbidden(f"this chat asks for {parameters.authentication}, which is not supported yet: nobody is let in")
+
+
+async def run(state: State, chat: Chat, message: ChatRequest, form: Form) -> Response:
+    request = Request(
+        workflow_id=chat.workflow.id,
+        version=chat.workflow.version,
+        trigger=chat.trigger.node.name,
+        session_id=message.session_id,
+        item=message.item,
+        stream=form in (Form.NDJSON, Form.SSE),
+    )
+    reader = state.hub.reader(state.queue.new_id())
+    headers = {"X-Execution-Id": reader.execution_id}
+    if form is Form.RECEIVED:
+        await state.queue.admit(reader.execution_id, request)
+        return JSONResponse({"executionStarted": True, "executionId": reader.execution_id}, headers=headers)
+    async with AsyncExitStack() as listening:
+        await listening.enter_async_context(reader)  # before the message is queued, so that no chunk is missed
+        admitted = await state.queue.admit(reader.execution_id, request)
+        headers["X-Stream-Token"] = admitted.token
+        if form is Form.JSON:
+            return json_reply(await _end(reader, state.settings.keepalive_s), headers)
+        listening.pop_all()  # the reply leaves the stream at its end
+        return StreamReply(reader, form, headers, state.settings.keepalive_s)
+
+
+async def _end(reader: Reader, keepalive_s: float) -> Ended:
+    while True:
+        entry = await reader.next(keepalive_s)
+        if entry is not None and entry.end is not None:
+            return entry.end

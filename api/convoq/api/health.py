@@ -1,0 +1,37 @@
+"""Whether this process lives, and whether a message sent to it would be answered."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+
+from convoq import keys
+from convoq.api.state import state_of
+from convoq.errors import ConvoqError
+
+CHECK_S = 2.0
+
+
+async def alive(http: HttpRequest) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+async def ready(http: HttpRequest) -> Response:
+    """200 when Redis answers and at least one worker takes jobs; else 503 that names what is missing."""
+    state = state_of(http)
+    checks: dict[str, str] = {}
+    workers = 0
+    try:
+        async with asyncio.timeout(CHECK_S):
+            seconds, _ = await state.pipe.command("TIME")
+            workers = await state.pipe.command("ZCOUNT", keys.WORKERS, f"({int(seconds)}", "+inf")
+        checks["redis"] = "ok"
+    except TimeoutError:
+        checks["redis"] = f"no answer within {CHECK_S:g} s"
+    except ConvoqError as error:
+        checks["redis"] = error.message
+    checks["workers"] = "ok" if workers else "no worker takes jobs: start one with `convoq worker`"
+    ok = set(checks.values()) == {"ok"}
+    return JSONResponse({"status": "ok" if ok else "unavailable", "workers": workers, "checks": checks}, 200 if ok else 503)

@@ -1,0 +1,166 @@
+"""From Redis to the client: one pub/sub connection per process, a reader per stream, gaps filled from the log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from types import TracebackType
+from typing import Self
+
+from redis.asyncio import Redis as AsyncRedis
+
+from convoq import keys
+from convoq.errors import Gone
+from convoq.redis import Pipe, Subscriber
+from convoq.settings import Settings
+from convoq.stream import Entry, read_log
+
+LOG_PAGE = 100
+"""Entries read from the log at once."""
+
+
+class Reader:
+    """One client's place in one stream. `next` gives each entry once and in order, whatever pub/sub lost or repeated.
+
+    A client slower than its stream is not buffered for beyond `client_buffer_bytes`: what is over that is dropped here
+    and read from the log when the client gets there.
+    """
+
+    def __init__(self, hub: Hub, execution_id: str, seq: int) -> None:
+        self._hub = hub
+        self.execution_id = execution_id
+        self._seq = seq
+        self._live: deque[Entry] = deque()
+        self._live_bytes = 0
+        self._behind = False
+        self._wake = asyncio.Event()
+        self._left = False
+
+    async def __aenter__(self) -> Self:
+        await self._hub.join(self)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop listening. Harmless when repeated."""
+        self._hub.leave(self)
+
+    def push(self, data: bytes) -> None:
+        """A live entry, as it comes from the channel."""
+        if self._behind:
+            return
+        self._live_bytes += len(data)
+        if self._live_bytes > self._hub.settings.client_buffer_bytes:
+            self.fall_behind()
+        else:
+            self._live.append(Entry.unpack(data))
+            self._wake.set()
+
+    def fall_behind(self) -> None:
+        """Forget what is buffered; the log has it."""
+        self._live.clear()
+        self._live_bytes = 0
+        self._behind = True
+        self._wake.set()
+
+    def leave(self) -> None:
+        """The client is gone: `next` gives None from now on."""
+        self._left = True
+        self._wake.set()
+
+    @property
+    def left(self) -> bool:
+        return self._left
+
+    async def next(self, timeout_s: float) -> Entry | None:
+        """The next entry, or None after `timeout_s` without one. Raises `Gone` when the rest cannot be had any more."""
+        while not self._left:
+            if self._live:
+                entry = self._live.popleft()
+                if not self._live:
+                    self._live_bytes = 0
+                if entry.first > self._seq:
+                    self.fall_behind()
+                elif entry.next > self._seq or entry.end is not None:
+                    return self._advance(entry)
+            elif self._behind:
+                self._behind = False  # first: what is published from here on is buffered again
+                entries = await read_log(self._hub.pipe, self.execution_id, self._seq, count=LOG_PAGE)
+                self._live.extendleft(reversed(entries))
+                self._behind = self._behind or len(entries) == LOG_PAGE
+            else:
+                self._wake.clear()
+                try:
+                    async with asyncio.timeout(timeout_s):
+                        await self._wake.wait()
+                except TimeoutError:
+                    await self._check()
+                    return None
+        return None
+
+    def _advance(self, entry: Entry) -> Entry:
+        entry = entry.after(self._seq)
+        self._seq = entry.next
+        return entry
+
+    async def _check(self) -> None:
+        """Nothing was heard for a while: look into the log, in case the channel was cut without a word."""
+        pipe, execution_id = self._hub.pipe, self.execution_id
+        status, log = await asyncio.gather(
+            pipe.command("HGET", keys.execution(execution_id), "status"),
+            pipe.command("EXISTS", keys.stream_log(execution_id)),
+        )
+        if not log and status not in (b"queued", b"running"):
+            raise Gone(f"the stream of execution {execution_id} is not kept any more")
+        self._behind = True
+
+
+class Hub:
+    """All streams this process relays. `settings` bounds its readers."""
+
+    def __init__(self, pipe: Pipe, client: AsyncRedis, settings: Settings) -> None:
+        self.pipe = pipe
+        self.settings = settings
+        self._readers: dict[bytes, set[Reader]] = {}
+        self._subscriber = Subscriber(client, self._on_message, self._on_reconnect)
+
+    async def __aenter__(self) -> Self:
+        await self._subscriber.__aenter__()
+        await self._subscriber.subscribe(f"{keys.PREFIX}api".encode())  # so that the connection always has a channel
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._subscriber.__aexit__(*exc)
+
+    def reader(self, execution_id: str, seq: int = 0) -> Reader:
+        """A reader from chunk `seq` on. Entered before the message is queued it hears all; later, it `fall_behind`s."""
+        return Reader(self, execution_id, seq)
+
+    async def join(self, reader: Reader) -> None:
+        channel = keys.execution(reader.execution_id).encode()
+        self._readers.setdefault(channel, set()).add(reader)
+        try:
+            await self._subscriber.subscribe(channel)
+        except BaseException:
+            self.leave(reader)
+            raise
+
+    def leave(self, reader: Reader) -> None:
+        channel = keys.execution(reader.execution_id).encode()
+        readers = self._readers.get(channel, set())
+        readers.discard(reader)
+        if not readers and self._readers.pop(channel, None) is not None:
+            self._subscriber.unsubscribe(channel)
+
+    def _on_message(self, channel: bytes, data: bytes) -> None:
+        for reader in self._readers.get(channel, ()):
+            reader.push(data)
+
+    def _on_reconnect(self) -> None:
+        for readers in self._readers.values():
+            for reader in readers:
+                reader.fall_behind()

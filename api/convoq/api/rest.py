@@ -1,0 +1,84 @@
+"""The management API, /api/v1: workflows and executions, behind an API key when one is set."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import Any
+
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+
+from convoq import keys
+from convoq.api.state import State, state_of
+from convoq.engine.workflow import parse_workflow_text
+from convoq.errors import BadBody, NotFound, Unauthorized, UnknownExecution
+from convoq.store.workflows import WorkflowRecord
+
+WORKFLOW_MAX_BYTES = 16 << 20
+NUMBERS = ("created", "started", "ended", "attempt")
+
+
+def check_key(http: HttpRequest) -> State:
+    """The state, for those who may. The key comes as `X-API-Key`, n8n's `X-N8N-API-KEY` or a bearer token."""
+    state = state_of(http)
+    if state.settings.api_key is not None:
+        bearer = http.headers.get("authorization", "").removeprefix("Bearer ")
+        given = http.headers.get("x-api-key") or http.headers.get("x-n8n-api-key") or bearer
+        if not secrets.compare_digest(given.encode(), state.settings.api_key.get_secret_value().encode()):
+            raise Unauthorized("a valid API key is needed: send it as X-API-Key")
+    return state
+
+
+async def list_workflows(http: HttpRequest) -> Response:
+    state = check_key(http)
+    return JSONResponse({"data": [_shown(record) for record in await state.store.list()]})
+
+
+async def get_workflow(http: HttpRequest) -> Response:
+    state = check_key(http)
+    workflow = await state.store.get(http.path_params["id"])
+    if workflow is None:
+        raise NotFound(f"no workflow with id {http.path_params['id']!r}")
+    return JSONResponse({**workflow.definition, "id": workflow.id, "active": workflow.active})
+
+
+async def import_workflow(http: HttpRequest) -> Response:
+    """Store one workflow (n8n's JSON), new or in place of the one with its id."""
+    state = check_key(http)
+    # Only a type that needs a preflight: a page of somebody else's must not post here through its visitor's browser.
+    if http.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise BadBody("send the workflow as application/json")
+    body = bytearray()
+    async for part in http.stream():
+        body += part
+        if len(body) > WORKFLOW_MAX_BYTES:
+            raise BadBody(f"the workflow is larger than {WORKFLOW_MAX_BYTES} bytes")
+    record = await state.store.save(parse_workflow_text(bytes(body), source="request body"))
+    return JSONResponse(_shown(record), 201)
+
+
+async def get_execution(http: HttpRequest) -> Response:
+    """What became of an execution, with the run data of its nodes once it has ended."""
+    state = check_key(http)
+    execution_id = http.path_params["id"]
+    pairs = await state.pipe.command("HGETALL", keys.execution(execution_id))
+    if not pairs:
+        raise UnknownExecution(f"no execution {execution_id!r}: it never was, or its record has expired")
+    record = {key.decode(): value.decode() for key, value in zip(pairs[::2], pairs[1::2], strict=True)}
+    data = await state.pipe.command("GET", keys.run_data(execution_id))
+    shown: dict[str, Any] = {key: record.get(key) for key in ("workflow", "session", "status", "worker")}
+    shown |= {key: int(record[key]) for key in NUMBERS if key in record}
+    shown["error"] = json.loads(record.get("error", "null"))
+    return JSONResponse({"id": execution_id, **shown, "data": None if data is None else json.loads(data)})
+
+
+def _shown(record: WorkflowRecord) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "name": record.name,
+        "active": record.active,
+        "version": record.version,
+        "updated": record.updated,
+        "paths": list(record.paths),
+    }

@@ -1,0 +1,31 @@
+"""What the API process has, made once at start-up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from starlette.requests import Request
+
+from convoq.api.relay import Hub
+from convoq.api.triggers import Triggers
+from convoq.engine.services import Services
+from convoq.queue import ChatQueue
+from convoq.redis import Pipe
+from convoq.settings import Settings
+from convoq.store.workflows import WorkflowStore
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    settings: Settings
+    pipe: Pipe
+    hub: Hub
+    queue: ChatQueue
+    store: WorkflowStore
+    triggers: Triggers
+    services: Services
+
+
+def state_of(http: Request) -> State:
+    return cast(State, http.app.state.convoq)

@@ -1,0 +1,46 @@
+"""Which workflow a path belongs to, looked up in the store and kept for a moment."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from convoq.engine.workflow import ChatTriggerInfo, Workflow
+from convoq.errors import InactiveWorkflow, UnknownPath
+from convoq.store.workflows import WorkflowStore
+
+KEEP_S = 1.0
+"""How long a changed or deactivated workflow may go unnoticed; saves two round trips a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    workflow: Workflow
+    trigger: ChatTriggerInfo
+
+
+class Triggers:
+    def __init__(self, store: WorkflowStore) -> None:
+        self._store = store
+        self._kept: dict[str, tuple[float, Chat]] = {}
+
+    async def find(self, path: str) -> Chat:
+        """The active chat at that path. Raises `UnknownPath`, `InactiveWorkflow`."""
+        now = asyncio.get_running_loop().time()
+        if (kept := self._kept.get(path)) and kept[0] > now:
+            return kept[1]
+        workflow = await self._store.by_path(path)
+        trigger = None if workflow is None else next((t for t in workflow.chat_triggers() if t.path == path), None)
+        if workflow is None or trigger is None:
+            self._kept.pop(path, None)
+            raise UnknownPath(
+                f"no chat at path {path!r}: import a workflow whose Chat Trigger has this path or webhookId"
+            )
+        if not workflow.active:
+            self._kept.pop(path, None)
+            raise InactiveWorkflow(
+                f"workflow {workflow.name!r} has this path, but it is inactive", workflow=workflow.id
+            )
+        chat = Chat(workflow, trigger)
+        self._kept[path] = (now + KEEP_S, chat)
+        return chat

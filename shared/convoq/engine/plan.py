@@ -1,0 +1,71 @@
+"""A workflow made ready to run: what the runner would else work out in every execution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from convoq.engine.expressions import has_expression
+from convoq.nodes.base import AnyNode, ConnectionType, Parameters
+
+if TYPE_CHECKING:
+    from convoq.engine.workflow import Connection, Node
+
+
+@dataclass(slots=True)
+class Step:
+    """A node in its place.
+
+    `edges` are its main connections, the one that is followed last first. `inputs` counts the main inputs up to the
+    last one connected. `ancestors` (of a node with several inputs) are all that can lead to it. `fixed` keeps the
+    parsed parameters where no expression is in them, for all executions.
+    """
+
+    node: Node
+    type: AnyNode
+    edges: tuple[Connection, ...]
+    inputs: int
+    ancestors: frozenset[str]
+    dynamic: bool
+    fixed: Parameters | None = None
+
+
+def make_plan(
+    nodes: Mapping[str, Node], types: Mapping[str, AnyNode], connections: Iterable[Connection]
+) -> dict[str, Step]:
+    outgoing: dict[str, list[Connection]] = {name: [] for name in nodes}
+    incoming: dict[str, list[Connection]] = {name: [] for name in nodes}
+    for edge in connections:
+        if edge.kind is ConnectionType.MAIN:
+            outgoing[edge.source].append(edge)
+            incoming[edge.target].append(edge)
+
+    def canvas(edge: Connection) -> tuple[float, float]:
+        # n8n's order v1: of several next nodes the upper one first, then the left one; of equals the later output.
+        x, y = nodes[edge.target].position
+        return (-y, -x)
+
+    plan = {}
+    for name, node in nodes.items():
+        inputs = max((edge.input + 1 for edge in incoming[name]), default=1)
+        plan[name] = Step(
+            node=node,
+            type=types[name],
+            edges=tuple(sorted(outgoing[name], key=canvas)),
+            inputs=inputs,
+            ancestors=_ancestors(name, incoming) if inputs > 1 else frozenset(),
+            dynamic=has_expression(node.parameters),
+        )
+    return plan
+
+
+def _ancestors(name: str, incoming: Mapping[str, list[Connection]]) -> frozenset[str]:
+    seen: set[str] = set()
+    waiting = [name]
+    while waiting:
+        for edge in incoming[waiting.pop()]:
+            if edge.source not in seen:
+                seen.add(edge.source)
+                waiting.append(edge.source)
+    return frozenset(seen - {name})

@@ -1,0 +1,36 @@
+"""What nodes may use of the outside world, made once per process and handed down."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from convoq.memory.base import Memory
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from convoq.nodes.base import ExecutionInfo
+    from convoq.settings import Settings
+
+
+class OpenMemory(Protocol):
+    """Open the default memory of (workflow, session, memory node) for one execution, which also fences its writes."""
+
+    def __call__(self, execution: ExecutionInfo, session: str, node: str, *, window: int, ttl_s: int) -> Memory: ...
+
+
+@dataclass(frozen=True)
+class Services:
+    """`http` gives the process's shared connection pool (made on first use, in the running loop).
+
+    `credential` resolves a node's credential reference (`{"id", "name"}`, of a credential type) to its fields, or None.
+    """
+
+    settings: Settings
+    open_memory: OpenMemory
+    http: Callable[[], aiohttp.ClientSession]
+    credential: Callable[[str, Mapping[str, Any]], Mapping[str, Any] | None] = lambda kind, reference: None
+    clock: Callable[[], float] = field(default=time.time)

@@ -1,0 +1,190 @@
+"""Every failure convoq can name.
+
+    ConvoqError                     500 internal
+    ├── BadRequest                  400 bad_request
+    │   ├── BodyTooLarge            413 body_too_large
+    │   ├── BadBody                 422 bad_body
+    │   └── BadSession              400 bad_session
+    ├── Unauthorized                401 unauthorized
+    ├── Forbidden                   403 forbidden
+    ├── NotFound                    404 not_found
+    │   ├── UnknownPath             404 unknown_path
+    │   ├── InactiveWorkflow        404 inactive_workflow
+    │   └── UnknownExecution        404 unknown_execution
+    ├── Conflict                    409 conflict
+    ├── Gone                        410 gone
+    ├── Unavailable                 503 unavailable
+    │   └── Overloaded              503 overloaded
+    ├── ConfigError                 500 bad_config       (CLI: exit code 2)
+    ├── InvalidWorkflow             422 invalid_workflow (all faults of a file at once)
+    └── ExecutionFailed             500 execution_failed
+        ├── NodeFailed              500 node_failed
+        │   ├── ExpressionFailed    500 expression_failed
+        │   ├── ModelFailed         502 model_failed
+        │   ├── ToolFailed          500 tool_failed
+        │   ├── MemoryFailed        500 memory_failed
+        │   └── TooManyIterations   500 too_many_iterations
+        ├── Fenced                  409 fenced           (another attempt has taken the execution over)
+        ├── TimedOut                504 timed_out
+        ├── Stopped                 499 stopped
+        ├── WorkerLost              502 worker_lost
+        └── StreamTooLarge          500 stream_too_large
+
+An error carries data; the API's one handler makes the response (JSON `{"code", "message", …}`), the worker's makes an
+`error` chunk. The message quotes the culprit and never a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+class ConvoqError(Exception):
+    status: ClassVar[int] = 500
+    code: ClassVar[str] = "internal"
+
+    def __init__(self, message: str, **details: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+    def as_dict(self) -> dict[str, object]:
+        """The JSON body of an error answer: `code`, `message` and what else is known."""
+        return {"code": self.code, "message": self.message, **self.details}
+
+
+class BadRequest(ConvoqError):
+    status, code = 400, "bad_request"
+
+
+class BodyTooLarge(BadRequest):
+    status, code = 413, "body_too_large"
+
+
+class BadBody(BadRequest):
+    status, code = 422, "bad_body"
+
+
+class BadSession(BadRequest):
+    code = "bad_session"
+
+
+class Unauthorized(ConvoqError):
+    status, code = 401, "unauthorized"
+
+
+class Forbidden(ConvoqError):
+    status, code = 403, "forbidden"
+
+
+class NotFound(ConvoqError):
+    status, code = 404, "not_found"
+
+
+class UnknownPath(NotFound):
+    code = "unknown_path"
+
+
+class InactiveWorkflow(NotFound):
+    code = "inactive_workflow"
+
+
+class UnknownExecution(NotFound):
+    code = "unknown_execution"
+
+
+class Conflict(ConvoqError):
+    status, code = 409, "conflict"
+
+
+class Gone(ConvoqError):
+    status, code = 410, "gone"
+
+
+class Unavailable(ConvoqError):
+    status, code = 503, "unavailable"
+
+
+class Overloaded(Unavailable):
+    code = "overloaded"
+
+
+class ConfigError(ConvoqError):
+    code = "bad_config"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong in a workflow file. `parameter` is a dotted path, empty when the node itself is at fault."""
+
+    node: str
+    parameter: str
+    message: str
+
+    def __str__(self) -> str:
+        where = f"{self.node!r}" if self.node else "workflow"
+        return f"{where}{f' parameter {self.parameter!r}' if self.parameter else ''}: {self.message}"
+
+
+class InvalidWorkflow(ConvoqError):
+    status, code = 422, "invalid_workflow"
+
+    def __init__(self, name: str, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        lines = "; ".join(map(str, self.faults))
+        super().__init__(
+            f"workflow {name!r} has {len(self.faults)} fault(s): {lines}",
+            faults=[{"node": f.node, "parameter": f.parameter, "message": f.message} for f in self.faults],
+        )
+
+
+class ExecutionFailed(ConvoqError):
+    code = "execution_failed"
+
+
+class NodeFailed(ExecutionFailed):
+    """A node of the workflow failed. `details["node"]` is its name (the runner fills it in)."""
+
+    code = "node_failed"
+
+
+class ExpressionFailed(NodeFailed):
+    code = "expression_failed"
+
+
+class ModelFailed(NodeFailed):
+    status, code = 502, "model_failed"
+
+
+class ToolFailed(NodeFailed):
+    code = "tool_failed"
+
+
+class MemoryFailed(NodeFailed):
+    code = "memory_failed"
+
+
+class TooManyIterations(NodeFailed):
+    code = "too_many_iterations"
+
+
+class Fenced(ExecutionFailed):
+    status, code = 409, "fenced"
+
+
+class TimedOut(ExecutionFailed):
+    status, code = 504, "timed_out"
+
+
+class Stopped(ExecutionFailed):
+    status, code = 499, "stopped"
+
+
+class WorkerLost(ExecutionFailed):
+    status, code = 502, "worker_lost"
+
+
+class StreamTooLarge(ExecutionFailed):
+    code = "stream_too_large"

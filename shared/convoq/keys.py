@@ -1,0 +1,33 @@
+"""Every key convoq owns in Redis (RQ's `rq:*` keys stay RQ's). All but the definitions have a time-to-live."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+PREFIX = "convoq:"
+LEASES = f"{PREFIX}lease"
+WORKERS = f"{PREFIX}workers"
+
+
+def execution(execution_id: str) -> str:
+    """Hash: status, workflow, session, attempt, timings, error. The pub/sub channel has the same name."""
+    return f"{PREFIX}exec:{execution_id}"
+
+
+def stream_log(execution_id: str) -> str:
+    """Stream: the chunks."""
+    return f"{PREFIX}exec:{execution_id}:log"
+
+
+def run_data(execution_id: str) -> str:
+    return f"{PREFIX}exec:{execution_id}:data"
+
+
+def session(workflow_id: str, session_id: str) -> str:
+    """What the turns of one conversation share, RQ's rate-limit key too. Injective: session ids may hold anything."""
+    return f"{quote(workflow_id, safe='')}:{quote(session_id, safe='')}"
+
+
+def memory(workflow_id: str, session_id: str, node: str) -> str:
+    """List: the turns of one memory node in one session."""
+    return f"{PREFIX}mem:{session(workflow_id, session_id)}:{quote(node, safe='')}"

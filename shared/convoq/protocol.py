@@ -1,0 +1,73 @@
+"""The wire: every line a client can read, one type each, no logic.
+
+A streamed answer is NDJSON, one object per line: `begin` and `end` enclose one model call that emits text, `item` is a
+piece of it. The last line of every answer is an `end`; an `error` always has content and is followed by an `end`.
+Clients ignore the types they do not know (`keepalive`, `queued`, `retry`). The shape is n8n's `StructuredChunk`,
+with `seq` added: gap-free from 0 within one execution (a `keepalive` has none, it is not part of the log).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Metadata(msgspec.Struct, omit_defaults=True, rename="camel"):
+    """Which node run a chunk belongs to. `timestamp` is in milliseconds since 1970."""
+
+    node_id: str
+    node_name: str
+    item_index: int = msgspec.field(default=0)
+    run_index: int = msgspec.field(default=0)
+    timestamp: int = 0
+
+
+class Chunk(msgspec.Struct, omit_defaults=True, tag_field="type"):
+    pass
+
+
+class Begin(Chunk, tag="begin"):
+    metadata: Metadata
+    seq: int = -1
+
+
+class Item(Chunk, tag="item"):
+    content: str
+    metadata: Metadata
+    seq: int = -1
+
+
+class End(Chunk, tag="end"):
+    metadata: Metadata
+    seq: int = -1
+
+
+class Error(Chunk, tag="error"):
+    """`content` says what went wrong; `code` is that of `convoq.errors`."""
+
+    content: str
+    code: str
+    metadata: Metadata
+    seq: int = -1
+
+
+class Queued(Chunk, tag="queued"):
+    """The message waits behind `position` others of its session."""
+
+    position: int
+    seq: int = -1
+
+
+class Retry(Chunk, tag="retry"):
+    """The worker was lost before anything was emitted; `attempt` (from 2) starts again elsewhere."""
+
+    attempt: int
+    seq: int = -1
+
+
+class Keepalive(Chunk, tag="keepalive"):
+    pass
+
+
+type_of_line = Begin | Item | End | Error | Queued | Retry | Keepalive
+encode_line = msgspec.json.Encoder().encode
+decode_line = msgspec.json.Decoder(type_of_line).decode

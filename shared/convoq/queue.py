@@ -1,0 +1,133 @@
+"""Messages on their way to a worker: one message is one RQ job, the turns of a session one after the other."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, cast
+
+import msgpack
+import msgspec
+import redis
+from rq import Queue
+from rq.job import Job, JobStatus
+from rq.rate_limit import RateLimitRegistry
+from rq.scripts import _build_hset_args
+from rq.utils import now as rq_now
+from rq.utils import utcformat
+
+from convoq import keys
+from convoq.ids import new_execution_id, new_token
+from convoq.redis import Argument, Pipe, load_script
+from convoq.settings import Settings
+
+JOB_FUNCTION = "convoq.worker.job.run"
+QUEUE_PREFIX = Queue.redis_queue_namespace_prefix
+JOB_PREFIX = Job.redis_job_namespace_prefix
+
+
+class MsgpackSerializer:
+    """RQ's serializer: data only, so a message can never become code (RQ's default is pickle)."""
+
+    @staticmethod
+    def dumps(value: Any) -> bytes:
+        return cast(bytes, msgpack.packb(value))
+
+    @staticmethod
+    def loads(data: bytes) -> Any:
+        return msgpack.unpackb(data)
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What one execution is asked to do: the job's arguments.
+
+    `item` is the Chat Trigger's output; `stream` tells that somebody listens for chunks; `version` is the workflow's
+    content hash as the API saw it.
+    """
+
+    workflow_id: str
+    version: str
+    trigger: str
+    session_id: str
+    item: dict[str, Any]
+    stream: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """An accepted message. `token` opens its stream again; `position` is the number of turns ahead of it."""
+
+    execution_id: str
+    token: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A session's place in RQ's rate limiter: its keys, in the order in which the scripts take them."""
+
+    key: str
+    config: str
+    allowed: str
+    limited: str
+
+    @classmethod
+    def of(cls, session_key: str, connection: redis.Redis) -> Slot:
+        registry = RateLimitRegistry(session_key, connection)
+        return cls(session_key, registry.config_key, registry.allowed_key, registry.rate_limited_key)
+
+
+class ChatQueue:
+    """The queue's sending end. `connection` is only a name to RQ's classes here: nothing is sent on it."""
+
+    def __init__(self, pipe: Pipe, connection: redis.Redis, settings: Settings) -> None:
+        self._pipe = pipe
+        self._connection = connection
+        self._settings = settings
+        self._queue = Queue(settings.queue, connection=connection, serializer=MsgpackSerializer)
+        self._admit = load_script("admit")
+
+    def new_id(self) -> str:
+        return new_execution_id()
+
+    async def admit(self, execution_id: str, request: Request) -> Admitted:
+        """Accept a message. Its place in the session is that of this call's arrival at the server."""
+        settings = self._settings
+        key = keys.session(request.workflow_id, request.session_id)
+        slot = Slot.of(key, self._connection)
+        token = new_token()
+        job = self._job(execution_id, request, key)
+        record: list[Argument] = [
+            *("workflow", request.workflow_id, "version", request.version, "session", request.session_id),
+            *("queue", settings.queue, "slot", key, "reader", token, "created", int(time.time() * 1000)),
+        ]
+        position = await self._pipe.run(
+            self._admit,
+            [
+                *(keys.execution(execution_id), job.key, slot.config, slot.allowed, slot.limited),
+                *(RateLimitRegistry.rl_keys_key, self._queue.key, Queue.redis_queues_keys),
+            ],
+            [
+                *(execution_id, key, settings.execution_ttl_s, utcformat(rq_now()), QUEUE_PREFIX, JOB_PREFIX),
+                *(len(record), *record, *_build_hset_args(job)),
+            ],
+        )
+        return Admitted(execution_id, token, position)
+
+    def _job(self, execution_id: str, request: Request, slot: str) -> Job:
+        settings = self._settings
+        job = Job.create(
+            JOB_FUNCTION,
+            args=[execution_id, msgspec.to_builtins(request)],
+            id=execution_id,
+            origin=settings.queue,
+            connection=self._connection,
+            serializer=MsgpackSerializer,
+            description=f"chat {request.workflow_id}",  # RQ's own would quote the user's message
+            timeout=settings.job_timeout_s,
+            result_ttl=settings.stream_ttl_s,
+            failure_ttl=settings.failure_ttl_s,
+            status=JobStatus.RATE_LIMITED,
+        )
+        job.rate_limit_key, job.rate_limit_concurrency = slot, 1
+        return job

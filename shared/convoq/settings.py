@@ -1,0 +1,64 @@
+"""All configuration: one frozen object, read once in a `main` and passed down.
+
+Every field is set by the environment variable `CONVOQ_<NAME>`; its description is what README and `deploy/env.example`
+say of it (a test holds them together).
+"""
+
+from __future__ import annotations
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from convoq.errors import ConfigError
+
+PREFIX = "CONVOQ_"
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", populate_by_name=True)
+
+    redis_url: str = Field("redis://127.0.0.1:6379/0", description="Redis or Valkey server (6.2 or newer)")
+    queue: str = Field("chat", min_length=1, description="name of the RQ queue")
+    host: str = Field("127.0.0.1", description="address the API listens on")
+    port: int = Field(8080, ge=0, le=65535, description="port the API listens on")
+    api_key: SecretStr | None = Field(None, description="key for /api/v1 (header X-API-Key); none: open")
+    concurrency: int = Field(50, ge=1, le=1000, description="executions a worker runs at once")
+    drain_s: float = Field(25.0, ge=0, description="seconds a stopping worker lets executions finish")
+    job_timeout_s: int = Field(300, ge=1, description="seconds one execution may take")
+    model_timeout_s: float = Field(60.0, gt=0, description="seconds to wait for a model's next byte")
+    max_body_bytes: int = Field(1 << 20, ge=1024, description="largest request body, bytes")
+    max_message_chars: int = Field(100_000, ge=1, description="longest chat message, characters")
+    keepalive_s: float = Field(10.0, gt=0, description="seconds between keepalive lines of a stream")
+    lease_s: float = Field(3.0, gt=0.2, description="seconds after which a silent worker counts as lost")
+    stream_ttl_s: int = Field(900, ge=10, description="seconds a stream can be read again after its last chunk")
+    stream_max_bytes: int = Field(4 << 20, ge=1024, description="largest stream of one execution, bytes")
+    client_buffer_bytes: int = Field(256 << 10, ge=1024, description="what the API holds for one slow client, bytes")
+    execution_ttl_s: int = Field(86_400, ge=60, description="seconds the record of an execution is kept")
+    failure_ttl_s: int = Field(86_400, ge=60, description="seconds a failed job stays in RQ's failed registry")
+    run_data_max_bytes: int = Field(1 << 20, ge=1024, description="largest run data kept of one execution, bytes")
+    memory_ttl_s: int = Field(3600, ge=1, description="seconds an idle session is remembered (renewed by each turn)")
+    log_level: str = Field("info", pattern="^(debug|info|warning|error)$", description="debug, info, warning, error")
+    openai_api_key: SecretStr | None = Field(
+        None,
+        validation_alias=AliasChoices("CONVOQ_OPENAI_API_KEY", "OPENAI_API_KEY"),
+        description="key of OpenAI Chat Model nodes that have no credential (also OPENAI_API_KEY)",
+    )
+    openai_base_url: str = Field(
+        "https://api.openai.com/v1",
+        validation_alias=AliasChoices("CONVOQ_OPENAI_BASE_URL", "OPENAI_BASE_URL"),
+        description="base URL of OpenAI Chat Model nodes that name none (also OPENAI_BASE_URL)",
+    )
+
+
+def load_settings(**overrides: object) -> Settings:
+    """Settings from the environment, `overrides` (those not None) first. Raises `ConfigError` naming each bad one."""
+    try:
+        return Settings(**{key: value for key, value in overrides.items() if value is not None})  # type: ignore[arg-type]
+    except ValidationError as error:
+        lines = []
+        for fault in error.errors(include_url=False):
+            name = str(fault["loc"][0]).upper()
+            variable = name if name.startswith((PREFIX, "OPENAI_")) else PREFIX + name
+            shown = "…" if "KEY" in variable else repr(fault["input"])
+            lines.append(f"{variable}={shown}: {fault['msg']}")
+        raise ConfigError("; ".join(lines)) from None

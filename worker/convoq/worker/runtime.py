@@ -1,0 +1,51 @@
+"""What a worker process shares between its executions: HTTP pool, memory, parsed workflows."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import aiohttp
+from redis.asyncio import Redis as AsyncRedis
+
+from convoq.engine.services import Services
+from convoq.engine.workflow import Workflow
+from convoq.errors import NotFound
+from convoq.memory.redis_list import RedisMemories
+from convoq.redis import Pipe
+from convoq.settings import Settings
+from convoq.store.workflows import WorkflowStore
+
+MODEL_CONNECTIONS = 1000
+"""Open connections to model servers at the most: well over what `concurrency` executions can use."""
+
+
+class Runtime:
+    def __init__(self, pipe: Pipe, client: AsyncRedis, settings: Settings) -> None:
+        self._pipe = pipe
+        self._store = WorkflowStore(client)
+        self._workflows: dict[str, Workflow] = {}
+        self._http: aiohttp.ClientSession | None = None
+        self.services = Services(settings=settings, open_memory=RedisMemories(pipe), http=self._session)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        if self._http is not None:
+            await self._http.close()
+
+    async def find_workflow(self, workflow_id: str, version: str) -> Workflow:
+        """The workflow in the version that the API saw, or in the newest where that one is gone."""
+        kept = self._workflows.get(workflow_id)
+        if kept is None or kept.version != version:
+            kept = await self._store.get(workflow_id)
+            if kept is None:
+                raise NotFound(f"workflow {workflow_id!r} was deleted before this message was run")
+            self._workflows[workflow_id] = kept
+        return kept
+
+    def _session(self) -> aiohttp.ClientSession:
+        if self._http is None:
+            connector = aiohttp.TCPConnector(limit=MODEL_CONNECTIONS, ttl_dns_cache=60)
+            self._http = aiohttp.ClientSession(connector=connector, auto_decompress=True)
+        return self._http

@@ -1,0 +1,317 @@
+"""RQ's worker with one event loop: many executions at once, RQ's registries, results, commands and `rq info` intact."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+import time
+from dataclasses import dataclass
+from typing import Any, cast
+
+import msgspec
+import redis
+import structlog
+from redis.asyncio import Redis as AsyncRedis
+from rq.command import parse_payload
+from rq.executions import Execution
+from rq.job import Job
+from rq.rate_limit import RateLimitRegistry
+from rq.suspension import WORKERS_SUSPENDED
+from rq.utils import now, utcformat
+from rq.worker import BaseWorker, WorkerStatus
+
+from convoq import keys, ledger
+from convoq.errors import Fenced, Stopped, WorkerLost
+from convoq.queue import JOB_PREFIX, QUEUE_PREFIX, MsgpackSerializer, Request, Slot
+from convoq.redis import CONNECT_ERRORS, REPLY_TIMEOUT_S, Argument, Pipe, async_client, load_script
+from convoq.settings import Settings
+from convoq.worker.job import Claim, Result, RunJob
+
+log = structlog.get_logger()
+
+DEQUEUE_S = 1
+"""How long one BLMOVE blocks: also the longest that an idle worker takes to notice a stop."""
+TAKES_JOBS_S = 5 * DEQUEUE_S
+"""A worker whose last look at the queue is older than this does not count as one that takes jobs."""
+HEARTBEAT_S = 10.0
+"""RQ's own interval is 30 s with a lease of 90 s; a crash should show in `rq info` sooner."""
+
+
+@dataclass(eq=False, slots=True)
+class Running:
+    """An execution under way, and RQ's names for it."""
+
+    claim: Claim
+    job: Job
+    execution: Execution
+
+
+class AsyncWorker(BaseWorker):
+    """`work()` runs until SIGTERM or SIGINT; then it takes nothing more, lets what runs finish within `drain_s`, and
+    hands back what had not started."""
+
+    def __init__(self, settings: Settings, connection: redis.Redis, run: RunJob) -> None:
+        name = f"{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(3)}"
+        super().__init__([settings.queue], name=name, connection=connection, serializer=MsgpackSerializer)
+        self.settings = settings
+        self._run_job = run
+        self._running: dict[str, Running] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._free = asyncio.Semaphore(settings.concurrency)
+        self._resumed = asyncio.Event()
+        self._draining = asyncio.Event()
+        self._hurried = asyncio.Event()
+        self._strays: dict[bytes, float] = {}
+        self._claim_script, self._record = load_script("claim"), load_script("record")
+        self._finish_script, self._renew = load_script("finish"), load_script("renew")
+        self._hand_back_script, self._beat = load_script("hand_back"), load_script("beat")
+        self._last_took = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # --- the story -----------------------------------------------------------------------------------------------
+
+    def work(self, *args: Any, **kwargs: Any) -> bool:
+        raise NotImplementedError("AsyncWorker runs in an event loop: await serve()")
+
+    async def serve(self, pipe: Pipe) -> None:
+        """Start, take jobs until told to stop, drain, stop."""
+        self._loop = asyncio.get_running_loop()
+        self._pipe = pipe
+        await asyncio.to_thread(self.bootstrap, "WARNING")
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.add_signal_handler(number, self.drain)
+        self._resumed.set()
+        upkeep = asyncio.create_task(self._upkeep(), name="upkeep")
+        log.info("worker started", name=self.name, queue=self.settings.queue, concurrency=self.settings.concurrency)
+        try:
+            await self._take_jobs()
+            await self._drain()
+        finally:
+            upkeep.cancel()
+            await asyncio.gather(upkeep, *self._tasks, return_exceptions=True)
+            await asyncio.to_thread(self.teardown)
+            log.info("worker stopped", name=self.name)
+
+    def drain(self) -> None:
+        """Take no more jobs. Called again, give what runs no more time either."""
+        if self._draining.is_set():
+            self._hurried.set()
+        self._draining.set()
+        self._resumed.set()
+
+    # --- taking jobs ---------------------------------------------------------------------------------------------
+
+    async def _take_jobs(self) -> None:
+        client = async_client(self.settings.redis_url, socket_timeout=DEQUEUE_S + 4)
+        try:
+            while not self._draining.is_set():
+                await self._resumed.wait()
+                await self._free.acquire()
+                job_id = None if self._draining.is_set() else await self._dequeue(client)
+                if job_id is None:
+                    self._free.release()
+                elif self._draining.is_set():
+                    await self._hand_back(job_id)
+                else:
+                    task = asyncio.create_task(self._execute(job_id), name=f"execution {job_id}")
+                    self._tasks.add(task)
+                    task.add_done_callback(self._executed)
+        finally:
+            await client.aclose()
+
+    async def _dequeue(self, client: AsyncRedis) -> str | None:
+        queue = self.queues[0]
+        try:
+            found = await client.blmove(queue.key, queue.intermediate_queue_key, DEQUEUE_S, "LEFT", "RIGHT")
+        except CONNECT_ERRORS as error:
+            log.warning("cannot take jobs", error=repr(error))
+            await asyncio.sleep(0.5)
+            return None
+        self._last_took = asyncio.get_running_loop().time()
+        return cast(bytes, found).decode() if found else None
+
+    async def _hand_back(self, job_id: str) -> None:
+        queue = self.queues[0]
+        await self._pipe.run(
+            self._hand_back_script, [queue.intermediate_queue_key, queue.key, keys.execution(job_id)], [job_id]
+        )
+
+    def _executed(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._free.release()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("execution left unfinished", task=task.get_name(), error=repr(error), exc_info=error)
+
+    # --- one execution -------------------------------------------------------------------------------------------
+
+    async def _execute(self, job_id: str) -> None:
+        claimed = await self._claim(job_id)
+        if claimed is None:
+            return
+        claim, job = claimed
+        execution, words = ledger.started(self, job)
+        recorded = self._pipe.start(self._record, [keys.execution(job_id)], [claim.attempt, *words])
+        running = self._running[job_id] = Running(claim, job, execution)
+        try:
+            result = await self._run_job(claim, job.timeout or self.settings.job_timeout_s)
+            await recorded
+            if not await self._finish(running, result):
+                log.warning("execution was taken over", execution=job_id, attempt=claim.attempt)
+        except Fenced:
+            log.warning("execution was taken over", execution=job_id, attempt=claim.attempt)
+        finally:
+            del self._running[job_id]
+            self.executions.pop(execution.id, None)
+
+    async def _claim(self, job_id: str) -> tuple[Claim, Job] | None:
+        queue = self.queues[0]
+        job = Job(job_id, connection=self.connection, serializer=self.serializer)
+        answer = await self._pipe.run(
+            self._claim_script,
+            [keys.execution(job_id), job.key, queue.intermediate_queue_key, keys.LEASES],
+            [job_id, secrets.token_hex(8), self.name, self.settings.lease_s, int(time.time() * 1000)],
+        )
+        if not isinstance(answer, list):
+            log.info("job is not to be run", job=job_id, status=answer.decode())
+            return None
+        attempt, fields = answer
+        job.restore(dict(zip(fields[::2], fields[1::2], strict=True)))
+        task = asyncio.current_task()
+        assert task is not None
+        return Claim(job_id, attempt, Request(**job.args[1]), task), job
+
+    async def _finish(self, running: Running, result: Result) -> bool:
+        claim, job, settings = running.claim, running.job, self.settings
+        ended, entry = result.ended, result.entry
+        slot = Slot.of(job.rate_limit_key or "", self.connection)
+        message = "" if ended.error is None else str(ended.error["message"])
+        words = ledger.ended(self, job, running.execution, ended.status, message)
+        done = await self._pipe.run(
+            self._finish_script,
+            [
+                *(keys.execution(claim.execution_id), keys.stream_log(claim.execution_id), keys.LEASES),
+                *(keys.run_data(claim.execution_id), slot.config, slot.allowed, slot.limited),
+                RateLimitRegistry.rl_keys_key,
+            ],
+            [
+                *(claim.execution_id, claim.attempt, entry.first, entry.count, entry.pack(), len(entry.lines)),
+                *(settings.stream_ttl_s, ended.status, msgspec.json.encode(ended.error), int(time.time() * 1000)),
+                *(result.run_data, settings.execution_ttl_s, slot.key, utcformat(now())),
+                *(QUEUE_PREFIX, JOB_PREFIX, *words),
+            ],
+        )
+        return bool(done)
+
+    # --- chores --------------------------------------------------------------------------------------------------
+
+    async def _upkeep(self) -> None:
+        """All timed chores: leases, jobs lost between queue and worker, suspension, heartbeat, RQ's maintenance."""
+        loop = asyncio.get_running_loop()
+        beat_at = 0.0
+        while True:
+            try:
+                async with asyncio.timeout(self.settings.lease_s):
+                    await self._renew_leases()
+                    await self._return_strays()
+                    await self._follow_suspension()
+                    if loop.time() >= beat_at:
+                        beat_at = loop.time() + HEARTBEAT_S
+                        await self._heartbeat()
+                if self.should_run_maintenance_tasks:
+                    await asyncio.to_thread(self.run_maintenance_tasks)
+            except (TimeoutError, *CONNECT_ERRORS) as error:
+                log.warning("upkeep is late", error=repr(error))
+            await asyncio.sleep(self.settings.lease_s / 3)
+
+    async def _renew_leases(self) -> None:
+        """Say that this worker takes jobs (if it does), and renew what it runs."""
+        looked = asyncio.get_running_loop().time() - self._last_took < TAKES_JOBS_S
+        takes_jobs = (looked or self._free.locked()) and not self._draining.is_set()
+        words: list[Argument] = []
+        for job_id, running in self._running.items():
+            words += (job_id, running.claim.attempt)
+        lost = await self._pipe.run(
+            self._renew,
+            [keys.LEASES, keys.WORKERS],
+            [self.settings.lease_s, keys.execution(""), self.name if takes_jobs else "", *words],
+        )
+        for lost_id in lost:
+            if holder := self._running.get(lost_id.decode()):
+                holder.claim.cancel(Fenced("another attempt has taken this execution over"))
+
+    async def _return_strays(self) -> None:
+        """Put back what some worker took off the queue but never claimed: it died, or its reply was lost."""
+        queue, loop = self.queues[0], asyncio.get_running_loop()
+        between = await self._pipe.command("LRANGE", queue.intermediate_queue_key, 0, -1)
+        now = loop.time()
+        self._strays = {job_id: self._strays.get(job_id, now) for job_id in between}
+        for job_id, seen in self._strays.items():
+            if now - seen >= self.settings.lease_s:
+                log.warning("job was taken but not started: back to the queue", job=job_id.decode())
+                await self._hand_back(job_id.decode())
+
+    async def _follow_suspension(self) -> None:
+        """`rq suspend` and `rq resume`."""
+        suspended = bool(await self._pipe.command("EXISTS", WORKERS_SUSPENDED)) and not self._draining.is_set()
+        if suspended and self._resumed.is_set():
+            log.info("worker suspended, run `rq resume` to resume")
+            self._resumed.clear()
+        elif not suspended and not self._resumed.is_set():
+            self._resumed.set()
+        await self._show_state()
+
+    async def _show_state(self) -> None:
+        state = WorkerStatus.BUSY if self._running else WorkerStatus.IDLE
+        if not self._resumed.is_set():
+            state = WorkerStatus.SUSPENDED
+        if state != self.get_state():
+            self._state = state
+            await self._pipe.command("HSET", self.key, "state", state.value)
+
+    async def _heartbeat(self) -> None:
+        words = ledger.beat(self, ((running.job, running.execution) for running in self._running.values()))
+        await self._pipe.run(self._beat, [], words)
+
+    # --- stopping ------------------------------------------------------------------------------------------------
+
+    async def _drain(self) -> None:
+        """Let what runs finish within the grace time; end what does not."""
+        deadline = asyncio.get_running_loop().time() + self.settings.drain_s
+        hurried = asyncio.create_task(self._hurried.wait())
+        while self._tasks and not hurried.done():
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0:
+                break
+            await asyncio.wait({hurried, *self._tasks}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        hurried.cancel()
+        for running in self._running.values():
+            running.claim.cancel(WorkerLost("the worker was shut down before the answer was complete"))
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=REPLY_TIMEOUT_S)
+
+    # --- RQ's commands (they arrive in its pub/sub thread) -------------------------------------------------------
+
+    def handle_payload(self, message: Any) -> None:
+        payload = parse_payload(message)
+        if payload["command"] == "stop-job":
+            self._stop(payload.get("job_id", ""))
+        else:
+            super().handle_payload(message)  # type: ignore[no-untyped-call]
+
+    def request_stop_execution(self, execution_id: str) -> None:
+        if execution := self.executions.get(execution_id):
+            self._stop(execution.job_id)
+
+    def _stop(self, job_id: str) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self.stop_execution, job_id)
+
+    def stop_execution(self, job_id: str) -> None:
+        if running := self._running.get(job_id):
+            running.claim.cancel(Stopped("stopped on request"))
+
+    def kill_horse(self, sig: signal.Signals = signal.SIGKILL) -> None:
+        log.warning("kill-horse is ignored: executions share this process; use stop-job")
