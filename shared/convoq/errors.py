@@ -12,6 +12,7 @@
     │   ├── InactiveWorkflow        404 inactive_workflow
     │   └── UnknownExecution        404 unknown_execution
     ├── Conflict                    409 conflict
+    │   └── SessionBusy             409 session_busy
     ├── Gone                        410 gone
     ├── Unavailable                 503 unavailable
     │   └── Overloaded              503 overloaded
@@ -27,6 +28,7 @@
         ├── Fenced                  409 fenced           (another attempt has taken the execution over)
         ├── TimedOut                504 timed_out
         ├── Stopped                 499 stopped
+        ├── Displaced               409 displaced        (a newer message of the session took its place)
         ├── WorkerLost              502 worker_lost
         └── StreamTooLarge          500 stream_too_large
 
@@ -97,6 +99,10 @@ class UnknownExecution(NotFound):
 
 class Conflict(ConvoqError):
     status, code = 409, "conflict"
+
+
+class SessionBusy(Conflict):
+    code = "session_busy"
 
 
 class Gone(ConvoqError):
@@ -180,6 +186,10 @@ class TimedOut(ExecutionFailed):
 
 class Stopped(ExecutionFailed):
     status, code = 499, "stopped"
+
+
+class Displaced(ExecutionFailed):
+    status, code = 409, "displaced"
 
 
 class WorkerLost(ExecutionFailed):

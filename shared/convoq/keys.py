@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from urllib.parse import quote
 
 PREFIX = "convoq:"
 LEASES = f"{PREFIX}lease"
+WAITING = f"{PREFIX}waiting"
 WORKERS = f"{PREFIX}workers"
 
 
@@ -21,6 +23,17 @@ def stream_log(execution_id: str) -> str:
 
 def run_data(execution_id: str) -> str:
     return f"{PREFIX}exec:{execution_id}:data"
+
+
+def joined(execution_id: str) -> str:
+    """List: messages that joined a waiting one (`merge`), as JSON items."""
+    return f"{PREFIX}exec:{execution_id}:more"
+
+
+def submission(workflow_id: str, session_id: str, idempotency_key: str) -> str:
+    """Hash: which execution a client's idempotency key belongs to."""
+    digest = hashlib.sha256(idempotency_key.encode()).hexdigest()[:32]
+    return f"{PREFIX}once:{session(workflow_id, session_id)}:{digest}"
 
 
 def session(workflow_id: str, session_id: str) -> str:

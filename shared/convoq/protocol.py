@@ -11,13 +11,13 @@ from __future__ import annotations
 import msgspec
 
 
-class Metadata(msgspec.Struct, omit_defaults=True, rename="camel"):
+class Metadata(msgspec.Struct, rename="camel"):
     """Which node run a chunk belongs to. `timestamp` is in milliseconds since 1970."""
 
     node_id: str
     node_name: str
-    item_index: int = msgspec.field(default=0)
-    run_index: int = msgspec.field(default=0)
+    item_index: int = 0
+    run_index: int = 0
     timestamp: int = 0
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -17,13 +19,13 @@ from rq.utils import now as rq_now
 from rq.utils import utcformat
 
 from convoq import keys
+from convoq.errors import BadRequest, Overloaded, SessionBusy
 from convoq.ids import new_execution_id, new_token
 from convoq.redis import Argument, Pipe, load_script
-from convoq.settings import Settings
+from convoq.settings import Settings, WhenBusy
 
 JOB_FUNCTION = "convoq.worker.job.run"
-QUEUE_PREFIX = Queue.redis_queue_namespace_prefix
-JOB_PREFIX = Job.redis_job_namespace_prefix
+RETRY_AFTER_S = 5
 
 
 class MsgpackSerializer:
@@ -54,17 +56,31 @@ class Request(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """How a message wants to be taken. `once` is the client's idempotency key, if it sent one."""
+
+    when_busy: WhenBusy
+    merge_window_s: float = 0.0
+    once: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Admitted:
-    """An accepted message. `token` opens its stream again; `position` is the number of turns ahead of it."""
+    """An accepted message. `token` opens its stream again; `position` is the number of turns ahead of it.
+
+    The execution is another than the one asked for where the message was sent before, or joined one that waits.
+    `in_the_way` are executions to be ended now: they were displaced, or are interrupted.
+    """
 
     execution_id: str
     token: str
     position: int
+    in_the_way: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A session's place in RQ's rate limiter: its keys, in the order in which the scripts take them."""
+    """A session's place in RQ's rate limiter: its keys."""
 
     key: str
     config: str
@@ -75,6 +91,13 @@ class Slot:
     def of(cls, session_key: str, connection: redis.Redis) -> Slot:
         registry = RateLimitRegistry(session_key, connection)
         return cls(session_key, registry.config_key, registry.allowed_key, registry.rate_limited_key)
+
+
+def job_of(execution_id: str, queue: str, connection: redis.Redis) -> Job:
+    """RQ's job of an execution, as a name: nothing is read."""
+    job = Job(execution_id, connection=connection, serializer=MsgpackSerializer)
+    job.origin = queue
+    return job
 
 
 class ChatQueue:
@@ -90,29 +113,49 @@ class ChatQueue:
     def new_id(self) -> str:
         return new_execution_id()
 
-    async def admit(self, execution_id: str, request: Request) -> Admitted:
-        """Accept a message. Its place in the session is that of this call's arrival at the server."""
+    async def admit(self, execution_id: str, request: Request, terms: Terms | None = None) -> Admitted:
+        """Accept a message. Its place in the session is that of this call's arrival at the server.
+
+        Raises `SessionBusy` (policy `reject`), `Overloaded` (too many wait), and `BadRequest` where the idempotency
+        key came with another message before.
+        """
         settings = self._settings
+        terms = terms or Terms(settings.when_busy, settings.merge_window_s)
         key = keys.session(request.workflow_id, request.session_id)
         slot = Slot.of(key, self._connection)
         token = new_token()
         job = self._job(execution_id, request, key)
+        item = msgspec.json.encode(request.item)
+        once = "" if terms.once is None else keys.submission(request.workflow_id, request.session_id, terms.once)
         record: list[Argument] = [
             *("workflow", request.workflow_id, "version", request.version, "session", request.session_id),
             *("queue", settings.queue, "slot", key, "reader", token, "created", int(time.time() * 1000)),
         ]
-        position = await self._pipe.run(
+        what, found, position, *in_the_way = await self._pipe.run(
             self._admit,
             [
                 *(keys.execution(execution_id), job.key, slot.config, slot.allowed, slot.limited),
                 *(RateLimitRegistry.rl_keys_key, self._queue.key, Queue.redis_queues_keys),
+                *(keys.WAITING, keys.LEASES, once, keys.joined("")[len(keys.execution("")) :]),
             ],
             [
-                *(execution_id, key, settings.execution_ttl_s, utcformat(rq_now()), QUEUE_PREFIX, JOB_PREFIX),
+                *(execution_id, key, settings.execution_ttl_s, utcformat(rq_now()), terms.when_busy),
+                *(settings.max_waiting, terms.merge_window_s, hashlib.sha256(item).hexdigest(), item),
                 *(len(record), *record, *_build_hset_args(job)),
             ],
         )
-        return Admitted(execution_id, token, position)
+        answer, found_id = what.decode(), found.decode()
+        if answer == "full":
+            raise Overloaded(
+                f"{position} messages wait already (CONVOQ_MAX_WAITING): try again later", retry_after=RETRY_AFTER_S
+            )
+        if answer == "busy":
+            raise SessionBusy(f"execution {found_id} of this session is not done yet", execution=found_id)
+        if answer == "conflict":
+            raise BadRequest("this Idempotency-Key came with another message before", execution=found_id)
+        if found_id != execution_id:
+            token = (await self._pipe.command("HGET", keys.execution(found_id), "reader") or b"").decode()
+        return Admitted(found_id, token, position, [one.decode() for one in in_the_way])
 
     def _job(self, execution_id: str, request: Request, slot: str) -> Job:
         settings = self._settings

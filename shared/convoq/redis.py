@@ -1,8 +1,8 @@
 """How convoq talks to Redis: one auto-pipelined connection for commands and scripts, one for pub/sub.
 
 A `Pipe` sends whatever its callers have asked for since the last reply as one batch, so that a busy process pays for
-few round trips. After a broken connection it connects again and sends the unanswered batch again: everything sent through a
-`Pipe` must be idempotent, and convoq's scripts are.
+few round trips. After a broken connection it connects again and sends the unanswered batch again: everything sent
+through a `Pipe` must be idempotent, and convoq's scripts are.
 """
 
 from __future__ import annotations

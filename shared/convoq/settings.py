@@ -6,12 +6,15 @@ say of it (a test holds them together).
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import AliasChoices, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from convoq.errors import ConfigError
 
 PREFIX = "CONVOQ_"
+WhenBusy = Literal["queue", "reject", "latest", "interrupt", "merge"]
 
 
 class Settings(BaseSettings):
@@ -30,8 +33,18 @@ class Settings(BaseSettings):
     max_message_chars: int = Field(100_000, ge=1, description="longest chat message, characters")
     keepalive_s: float = Field(10.0, gt=0, description="seconds between keepalive lines of a stream")
     lease_s: float = Field(3.0, gt=0.2, description="seconds after which a silent worker counts as lost")
+    max_attempts: int = Field(3, ge=1, le=20, description="times a message is tried when its workers are lost")
+    max_waiting: int = Field(2000, ge=1, description="messages that may wait; beyond it 503 with Retry-After")
+    when_busy: WhenBusy = Field(
+        "queue",
+        description="second message while the first runs: queue, reject, latest, interrupt, merge",
+    )
+    merge_window_s: float = Field(
+        0.0, ge=0, le=60, description="seconds a message waits to be joined by others (merge)"
+    )
     stream_ttl_s: int = Field(900, ge=10, description="seconds a stream can be read again after its last chunk")
     stream_max_bytes: int = Field(4 << 20, ge=1024, description="largest stream of one execution, bytes")
+    stream_max_chunks: int = Field(100_000, ge=100, description="most chunks in the stream of one execution")
     client_buffer_bytes: int = Field(256 << 10, ge=1024, description="what the API holds for one slow client, bytes")
     execution_ttl_s: int = Field(86_400, ge=60, description="seconds the record of an execution is kept")
     failure_ttl_s: int = Field(86_400, ge=60, description="seconds a failed job stays in RQ's failed registry")

@@ -34,10 +34,16 @@ class Ended(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
+    """`count` lines from number `first` on. One that counts none but has a line is a passing word, not in the log.
+
+    `logged` tells that it was read from the log, where nothing can come before it any more.
+    """
+
     first: int
     count: int
     lines: bytes
     end: Ended | None = None
+    logged: bool = False
 
     @property
     def next(self) -> int:
@@ -48,16 +54,16 @@ class Entry:
         if seq <= self.first:
             return self
         lines = self.lines.split(b"\n", seq - self.first)[-1]
-        return Entry(seq, self.next - seq, lines, self.end)
+        return Entry(seq, max(0, self.next - seq), lines if seq < self.next else b"", self.end)
 
     def pack(self) -> bytes:
         end = None if self.end is None else msgspec.to_builtins(self.end)
         return cast(bytes, msgpack.packb([self.first, self.count, self.lines, end]))
 
     @classmethod
-    def unpack(cls, data: bytes) -> Entry:
+    def unpack(cls, data: bytes, *, logged: bool = False) -> Entry:
         first, count, lines, end = msgpack.unpackb(data)
-        return cls(first, count, lines, None if end is None else msgspec.convert(end, Ended))
+        return cls(first, count, lines, None if end is None else msgspec.convert(end, Ended), logged)
 
 
 def number(chunks: Iterable[Chunk], first: int, end: Ended | None = None) -> Entry:
@@ -141,21 +147,22 @@ class StreamWriter:
             self._keys,
             [
                 *(self._attempt, entry.first, entry.count, entry.pack(), len(entry.lines)),
-                *(settings.stream_ttl_s, settings.stream_max_bytes),
+                *(settings.stream_ttl_s, settings.stream_max_bytes, settings.stream_max_chunks),
             ],
         )
         if done == 0:
             raise Fenced("another attempt has taken this execution over")
         if done == -1:
             raise StreamTooLarge(
-                f"the answer is larger than {settings.stream_max_bytes} bytes (CONVOQ_STREAM_MAX_BYTES)"
+                f"the answer is larger than {settings.stream_max_bytes} bytes or {settings.stream_max_chunks} chunks "
+                "(CONVOQ_STREAM_MAX_BYTES, CONVOQ_STREAM_MAX_CHUNKS)"
             )
         if done != 1:
-            raise ExecutionFailed(f"the stream's log does not continue at chunk {entry.first}")
+            raise ExecutionFailed(f"the stream lost what came before chunk {entry.first}: Redis went back in time")
         self._next = entry.next
 
 
 async def read_log(pipe: Pipe, execution_id: str, seq: int, *, count: int = 100) -> list[Entry]:
     """Entries of the log from chunk number `seq` on, at most `count`."""
     found = await pipe.command("XRANGE", keys.stream_log(execution_id), f"({seq}-0", "+", "COUNT", count)
-    return [Entry.unpack(fields[1]).after(seq) for _, fields in found]
+    return [Entry.unpack(fields[1], logged=True) for _, fields in found]

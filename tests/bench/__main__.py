@@ -22,13 +22,13 @@ from statistics import quantiles
 from typing import Any
 
 import aiohttp
-from tests.bench.load import Plan, Result
-from tests.bench.processes import Process, free_port, python
 
 from convoq.cli.connect import connected
 from convoq.cli.embedded import EmbeddedValkey, redis_url
 from convoq.engine.workflow import parse_workflow
 from convoq.store.workflows import WorkflowStore
+from tests.bench.load import Plan, Result
+from tests.bench.processes import Process, free_port, python
 
 ROOT = Path(__file__).parents[2]
 OUT = ROOT / "bench-out"

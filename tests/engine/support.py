@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, cast
 
 from convoq.engine.hooks import Hooks, StreamChunk
@@ -196,7 +197,7 @@ def chain(*middle: dict[str, Any]) -> Workflow:
     """Start and then the nodes, one after the other."""
     nodes = [node("Start", "start"), *middle]
     names = [str(entry["name"]) for entry in nodes]
-    return make(nodes, *(f"{first} > {second}" for first, second in zip(names, names[1:], strict=False)))
+    return make(nodes, *(f"{first} > {second}" for first, second in pairwise(names)))
 
 
 class Clock:
@@ -216,10 +217,6 @@ class Clock:
 
 def no_network() -> Any:
     raise AssertionError("no test of the engine needs the network")
-
-
-def services(**settings: Any) -> Services:
-    return Services(Settings(**settings), cast(OpenMemory, no_network), no_network, clock=Clock())
 
 
 class Finished:
@@ -258,7 +255,12 @@ def shown(chunk: StreamChunk) -> str:
 
 
 async def arun(
-    workflow: Workflow, *items: Mapping[str, Any], stream: bool = False, clock: Clock | None = None, **settings: Any
+    workflow: Workflow,
+    *items: Mapping[str, Any],
+    stream: bool = False,
+    clock: Clock | None = None,
+    hooks: Hooks | None = None,
+    **settings: Any,
 ) -> Finished:
     clock = clock or Clock()
     chunks: list[StreamChunk] = []
@@ -266,8 +268,9 @@ async def arun(
     async def keep(chunk: StreamChunk) -> None:
         chunks.append(chunk)
 
+    hooks = hooks or Hooks(keep if stream else None)
     given = Services(Settings(**settings), cast(OpenMemory, no_network), no_network, clock=clock)
-    run = WorkflowRun(workflow, INFO, given, Hooks(keep if stream else None), sleep=clock.sleep)
+    run = WorkflowRun(workflow, INFO, given, hooks, sleep=clock.sleep)
     finished = Finished(run, None, clock, chunks)
     finished.found = await run.start("Start", [Item(dict(item)) for item in items] or [Item({"v": 1})])
     return finished

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.engine.support import make, node, run
 
 START = node("Start", "start")

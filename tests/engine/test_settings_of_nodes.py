@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.engine.support import Clock, arun, chain, make, node, run
 
 from convoq.errors import Fenced, Stopped, TimedOut
 from convoq.nodes.base import ConnectionType, Item, NodeRun
+from tests.engine.support import Clock, arun, chain, make, node, run
 
 
 def test_a_disabled_node_passes_its_items_on() -> None:
@@ -99,9 +99,9 @@ def test_on_error_output_keeps_the_item() -> None:
 
 def test_each_item_fails_by_itself_and_only_the_last_try_makes_an_item_of_it() -> None:
     assignment = {"name": "n", "type": "number", "value": "={{ $json.v }}"}
-    edit = {"parameters": {"assignments": {"assignments": [assignment]}}, "version": 3.4}
+    edit: dict[str, Any] = {"parameters": {"assignments": {"assignments": [assignment]}}, "version": 3.4}
     wrong = "A: item 1: field 'n' should be of type number, but is 'x'"
-    items = [{"v": 1}, {"v": "x"}, {"v": 3}]
+    items: list[dict[str, Any]] = [{"v": 1}, {"v": "x"}, {"v": 3}]
     regular = run(
         chain(node("A", "n8n-nodes-base.set", onError="continueRegularOutput", retryOnFail=True, **edit)), *items
     )
@@ -113,7 +113,7 @@ def test_each_item_fails_by_itself_and_only_the_last_try_makes_an_item_of_it() -
 
 @pytest.mark.parametrize("raises, error", [("stopped", Stopped), ("fenced", Fenced), ("timed out", TimedOut)])
 def test_what_ends_a_run_from_outside_is_no_failure_of_a_node(raises: str, error: type[Exception]) -> None:
-    settings = {"onError": "continueRegularOutput", "retryOnFail": True}
+    settings: dict[str, Any] = {"onError": "continueRegularOutput", "retryOnFail": True}
     clock = Clock()
     with pytest.raises(error):
         asyncio.run(arun(chain(node("A", "fail", parameters={"raises": raises}, **settings)), clock=clock))
@@ -121,7 +121,7 @@ def test_what_ends_a_run_from_outside_is_no_failure_of_a_node(raises: str, error
 
 
 def test_cancellation_is_never_swallowed() -> None:
-    settings = {"onError": "continueRegularOutput", "retryOnFail": True}
+    settings: dict[str, Any] = {"onError": "continueRegularOutput", "retryOnFail": True}
     with pytest.raises(asyncio.CancelledError):
         run(chain(node("A", "fail", parameters={"raises": "cancelled"}, **settings)))
 
@@ -192,7 +192,7 @@ def test_a_sub_node_that_supplies_nothing_is_named() -> None:
 
 
 def test_run_data_is_kept_within_its_size() -> None:
-    workflow = chain(node("A", "pass"), node("B", "give", parameters={"items": [{"small": 1}]}))
+    workflow = chain(node("A", "pass"), node("B", "give", parameters={"items": [{"small": 1}]}), node("C", "pass"))
     done = run(workflow, {"big": "x" * 5000}, run_data_max_bytes=1024)
     data = done.run.run_data_json()
     assert len(data) <= 1024

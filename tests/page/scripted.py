@@ -45,6 +45,13 @@ class Plain:
     body: object
 
 
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Joins the message's stream to that of execution number `to`."""
+
+    to: int
+
+
 Step = Line | Gate | Cut
 
 
@@ -78,14 +85,15 @@ class Execution:
 
 
 class Server:
-    """`answers[chatInput]` is what a message gets: steps of a stream, or a `Plain`. `requests` is what came in."""
+    """`answers[chatInput]` is what a message gets: a stream's steps, a `Plain` or a `Join`. `requests` is what came."""
 
     def __init__(self, config: PageConfig) -> None:
         self.config = config
-        self.answers: dict[str, Sequence[Step] | Plain] = {}
+        self.answers: dict[str, Sequence[Step] | Plain | Join] = {}
         self.previous: list[Line] = []
         self.gone: str = ""  # if set, the reason with which resuming is refused
         self.failing = 0  # so many resume requests get a 503 first
+        self.overlap = 0  # so many lines that were seen are sent again on a resume
         self.stoppable = True
         self.requests: list[dict[str, Any]] = []
         self.resumed: list[int] = []
@@ -134,6 +142,8 @@ class Server:
         script = self.answers[body["chatInput"]]
         if isinstance(script, Plain):
             return JSONResponse(script.body, script.status)
+        if isinstance(script, Join):
+            return self._stream(list(self.executions.values())[script.to], 0)
         execution = Execution(f"exec {len(self.executions)}")
         self.executions[execution.id] = execution
         task = asyncio.create_task(self._play(execution, script))
@@ -176,10 +186,8 @@ class Server:
             if at == len(execution.lines):
                 return
             raw = json.dumps(execution.lines[at], ensure_ascii=False).encode() + b"\n"
-            half = len(raw) // 2
-            yield raw[:half]  # lines, and the bytes of a character, come in pieces
-            await asyncio.sleep(0)
-            yield raw[half:]
+            yield raw[:9]  # lines may come in pieces
+            yield raw[9:]
             at += 1
 
     async def _resume(self, request: Request) -> Response:
@@ -195,7 +203,7 @@ class Server:
             return JSONResponse({"message": "not yet"}, 503)
         if execution.done and after + 1 == len(execution.lines):
             return Response(status_code=204)
-        return self._stream(execution, after + 1)
+        return self._stream(execution, max(0, after + 1 - self.overlap))
 
     async def _stop(self, request: Request) -> Response:
         if not self.stoppable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NoReturn
@@ -14,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from convoq.api import chat, health, rest
+from convoq.api import chat, executions, health, rest
 from convoq.api.cors import Cors
 from convoq.api.relay import Hub
 from convoq.api.state import State
@@ -23,17 +24,18 @@ from convoq.engine.services import Services
 from convoq.errors import ConvoqError, ExecutionFailed
 from convoq.memory.redis_list import RedisMemories
 from convoq.queue import ChatQueue
-from convoq.redis import Pipe, async_client, sync_client
+from convoq.redis import Pipe, async_client, load_script, sync_client
 from convoq.settings import Settings
 from convoq.store.workflows import WorkflowStore
+from convoq.takeover import Takeover
 
 log = structlog.get_logger()
 
 ROUTES = [
-    Route("/webhook/{path:path}/chat", chat.show_page, methods=["GET"]),
-    Route("/webhook/{path:path}/chat", chat.receive_message, methods=["POST"]),
     Route("/webhook/{path:path}", chat.show_page, methods=["GET"]),
     Route("/webhook/{path:path}", chat.receive_message, methods=["POST"]),
+    Route("/executions/{id}/stream", executions.resume, methods=["GET"]),
+    Route("/executions/{id}/stop", executions.stop, methods=["POST"]),
     Route("/healthz", health.alive, methods=["GET"]),
     Route("/readyz", health.ready, methods=["GET"]),
     Route("/api/v1/workflows", rest.list_workflows, methods=["GET"]),
@@ -52,8 +54,14 @@ def create_app(settings: Settings) -> ASGIApp:
             store = WorkflowStore(client)
             queue = ChatQueue(pipe, connection, settings)
             services = Services(settings, RedisMemories(pipe), http=_no_http)
-            app.state.convoq = State(settings, pipe, hub, queue, store, Triggers(store), services)
+            takeover = Takeover(pipe, connection, settings)
+            app.state.convoq = State(
+                settings, pipe, hub, queue, store, Triggers(store), services, takeover, load_script("stop")
+            )
+            watch = asyncio.create_task(takeover.watch())
             yield
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
         await client.aclose()
         connection.close()
 
@@ -73,7 +81,9 @@ async def failed(http: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, ConvoqError)
     if error.status >= 500:
         log.warning("request failed", path=http.url.path, code=error.code, message=error.message)
-    return JSONResponse(error.as_dict(), error.status)
+    retry_after = error.details.get("retry_after")
+    headers = None if retry_after is None else {"Retry-After": str(retry_after)}
+    return JSONResponse(error.as_dict(), error.status, headers)
 
 
 async def refused(http: HttpRequest, error: Exception) -> Response:

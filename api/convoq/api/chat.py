@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from contextlib import AsyncExitStack
+from functools import partial
 
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from convoq.api.body import ChatRequest, read_chat_request
 from convoq.api.cors import allowed
+from convoq.api.executions import end_in_the_way, stop_execution
 from convoq.api.history import previous_session
 from convoq.api.page import PageConfig, chat_page, page_headers
 from convoq.api.relay import Reader
 from convoq.api.reply import Form, StreamReply, json_reply, negotiate
 from convoq.api.state import State, state_of
 from convoq.api.triggers import Chat
-from convoq.errors import Forbidden, NotFound
-from convoq.queue import Request
+from convoq.errors import BadRequest, Forbidden, NotFound, Unavailable
+from convoq.queue import RETRY_AFTER_S, Admitted, Request, Terms
 from convoq.stream import Ended
+
+ADMIT_S = 5.0
+ONCE_MAX_CHARS = 255
 
 
 async def show_page(http: HttpRequest) -> Response:
@@ -53,7 +59,7 @@ async def receive_message(http: HttpRequest) -> Response:
     if message.action == "loadPreviousSession":
         return await previous_session(state, chat, message)
     form = negotiate(http.headers.get("accept", ""), chat.trigger.parameters.response_mode)
-    return await run(state, chat, message, form)
+    return await run(state, chat, message, form, terms_of(http, state, chat))
 
 
 def check_access(http: HttpRequest, chat: Chat) -> None:
@@ -65,7 +71,20 @@ def check_access(http: HttpRequest, chat: Chat) -> None:
         raise Forbidden(f"this chat asks for {parameters.authentication}, which is not supported yet: nobody is let in")
 
 
-async def run(state: State, chat: Chat, message: ChatRequest, form: Form) -> Response:
+def terms_of(http: HttpRequest, state: State, chat: Chat) -> Terms:
+    options = chat.trigger.parameters.options
+    once = http.headers.get("idempotency-key")
+    if once is not None and not 0 < len(once) <= ONCE_MAX_CHARS:
+        raise BadRequest(f"Idempotency-Key has {len(once)} characters: expected 1 to {ONCE_MAX_CHARS}")
+    window = options.merge_window
+    return Terms(
+        options.when_busy or state.settings.when_busy,
+        state.settings.merge_window_s if window is None else window,
+        once,
+    )
+
+
+async def run(state: State, chat: Chat, message: ChatRequest, form: Form, terms: Terms) -> Response:
     request = Request(
         workflow_id=chat.workflow.id,
         version=chat.workflow.version,
@@ -74,19 +93,43 @@ async def run(state: State, chat: Chat, message: ChatRequest, form: Form) -> Res
         item=message.item,
         stream=form in (Form.NDJSON, Form.SSE),
     )
-    reader = state.hub.reader(state.queue.new_id())
-    headers = {"X-Execution-Id": reader.execution_id}
-    if form is Form.RECEIVED:
-        await state.queue.admit(reader.execution_id, request)
-        return JSONResponse({"executionStarted": True, "executionId": reader.execution_id}, headers=headers)
     async with AsyncExitStack() as listening:
-        await listening.enter_async_context(reader)  # before the message is queued, so that no chunk is missed
-        admitted = await state.queue.admit(reader.execution_id, request)
-        headers["X-Stream-Token"] = admitted.token
+        reader = state.hub.reader(state.queue.new_id())
+        if form is not Form.RECEIVED:  # before the message is queued, so that no chunk is missed
+            await listening.enter_async_context(reader)
+        admitted = await admit(state, reader.execution_id, request, terms)
+        headers = {"X-Execution-Id": admitted.execution_id, "X-Stream-Token": admitted.token}
+        if form is Form.RECEIVED:
+            return JSONResponse({"executionStarted": True, "executionId": admitted.execution_id}, headers=headers)
+        if admitted.execution_id != reader.execution_id:
+            reader = state.hub.reader(admitted.execution_id)
+            await listening.enter_async_context(reader)
+            reader.fall_behind()
         if form is Form.JSON:
             return json_reply(await _end(reader, state.settings.keepalive_s), headers)
         listening.pop_all()  # the reply leaves the stream at its end
-        return StreamReply(reader, form, headers, state.settings.keepalive_s)
+        return StreamReply(
+            reader,
+            form,
+            headers,
+            state.settings.keepalive_s,
+            position=admitted.position,
+            on_left=partial(stop_execution, state, admitted.execution_id, "the client left")
+            if chat.trigger.parameters.options.cancel_on_disconnect
+            else None,
+        )
+
+
+async def admit(state: State, execution_id: str, request: Request, terms: Terms) -> Admitted:
+    """Queue the message, and end what it displaces or interrupts. Raises `Unavailable` when Redis does not answer."""
+    try:
+        async with asyncio.timeout(ADMIT_S):
+            admitted = await state.queue.admit(execution_id, request, terms)
+    except TimeoutError:
+        raise Unavailable(f"Redis does not answer within {ADMIT_S:g} s", retry_after=RETRY_AFTER_S) from None
+    for other in admitted.in_the_way:
+        await end_in_the_way(state, other)
+    return admitted
 
 
 async def _end(reader: Reader, keepalive_s: float) -> Ended:

@@ -34,4 +34,5 @@ async def ready(http: HttpRequest) -> Response:
         checks["redis"] = error.message
     checks["workers"] = "ok" if workers else "no worker takes jobs: start one with `convoq worker`"
     ok = set(checks.values()) == {"ok"}
-    return JSONResponse({"status": "ok" if ok else "unavailable", "workers": workers, "checks": checks}, 200 if ok else 503)
+    shown = {"status": "ok" if ok else "unavailable", "workers": workers, "checks": checks}
+    return JSONResponse(shown, 200 if ok else 503)

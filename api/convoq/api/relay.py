@@ -45,6 +45,11 @@ class Reader:
     ) -> None:
         self.close()
 
+    async def join_late(self) -> None:
+        """Listen to a stream that may have begun: what it has said already comes from the log."""
+        await self._hub.join(self)
+        self.fall_behind()
+
     def close(self) -> None:
         """Stop listening. Harmless when repeated."""
         self._hub.leave(self)
@@ -84,9 +89,15 @@ class Reader:
                 if not self._live:
                     self._live_bytes = 0
                 if entry.first > self._seq:
+                    if entry.logged:
+                        raise Gone(
+                            f"the stream of {self.execution_id} lost its chunks from {self._seq} to {entry.first}"
+                        )
                     self.fall_behind()
                 elif entry.next > self._seq or entry.end is not None:
                     return self._advance(entry)
+                elif not entry.count:
+                    return entry  # a passing word that is not part of the log
             elif self._behind:
                 self._behind = False  # first: what is published from here on is buffered again
                 entries = await read_log(self._hub.pipe, self.execution_id, self._seq, count=LOG_PAGE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 
 from starlette.responses import JSONResponse, Response
@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from convoq.api.relay import Reader
 from convoq.errors import ConvoqError
-from convoq.protocol import Error, Keepalive, Metadata, encode_line
+from convoq.protocol import End, Error, Keepalive, Metadata, Queued, encode_line
 from convoq.stream import Ended, Entry, number
 
 
@@ -32,6 +32,10 @@ BY_ACCEPT = {
 }
 
 
+NDJSON_KEEPALIVE = encode_line(Keepalive()) + b"\n"
+SSE_KEEPALIVE = b": keepalive\n\n"
+
+
 def negotiate(accept: str, response_mode: str) -> Form:
     """The first form that `Accept` names and convoq has; for `*/*` or nothing, what the response mode says."""
     for part in accept.split(","):
@@ -49,10 +53,22 @@ class StreamReply(Response):
     A client that leaves stops the relay, never the execution.
     """
 
-    def __init__(self, reader: Reader, form: Form, headers: Mapping[str, str], keepalive_s: float) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        form: Form,
+        headers: Mapping[str, str],
+        keepalive_s: float,
+        *,
+        position: int = 0,
+        on_left: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
         self._reader = reader
         self._form = form
         self._keepalive_s = keepalive_s
+        self._position = position
+        self._on_left = on_left
+        self._done = False
         super().__init__(
             status_code=200,
             headers={
@@ -76,6 +92,8 @@ class StreamReply(Response):
         finally:
             watch.cancel()
             self._reader.close()
+            if self._on_left is not None and not self._done:
+                await self._on_left()
 
     async def _watch(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -83,24 +101,32 @@ class StreamReply(Response):
         self._reader.leave()
 
     async def _relay(self, send: Send) -> None:
-        done = False
-        while not done and not self._reader.left:
+        if self._position:
+            await self._send(send, self._body(Entry(0, 0, encode_line(Queued(self._position)) + b"\n")))
+        while not self._done and not self._reader.left:
             try:
                 entry = await self._reader.next(self._keepalive_s)
             except ConvoqError as error:
-                entry, done = number([Error(error.message, error.code, Metadata("", ""))], 0), True
+                nowhere = Metadata("", "")
+                self._done = True
+                await self._send(send, self._body(number([Error(error.message, error.code, nowhere), End(nowhere)], 0)))
+                return
             if entry is not None:
-                done = done or entry.end is not None
-                body = self._body(entry)
-            else:
-                body = b": keepalive\n\n" if self._form is Form.SSE else encode_line(Keepalive()) + b"\n"
-            if body:
-                await send({"type": "http.response.body", "body": body, "more_body": True})
+                self._done = entry.end is not None
+                await self._send(send, self._body(entry))
+            elif not self._reader.left:
+                await self._send(send, SSE_KEEPALIVE if self._form is Form.SSE else NDJSON_KEEPALIVE)
+
+    async def _send(self, send: Send, body: bytes) -> None:
+        if body:
+            await send({"type": "http.response.body", "body": body, "more_body": True})
 
     def _body(self, entry: Entry) -> bytes:
         if self._form is not Form.SSE:
             return entry.lines
         lines = entry.lines.splitlines()
+        if not entry.count:
+            return b"".join(b"data: %s\n\n" % line for line in lines)
         return b"".join(b"id: %d\ndata: %s\n\n" % (seq, line) for seq, line in enumerate(lines, entry.first))
 
 

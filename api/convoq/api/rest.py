@@ -19,14 +19,20 @@ WORKFLOW_MAX_BYTES = 16 << 20
 NUMBERS = ("created", "started", "ended", "attempt")
 
 
+def has_key(http: HttpRequest, state: State) -> bool:
+    """Whether the API key is set and came along: as `X-API-Key`, n8n's `X-N8N-API-KEY` or a bearer token."""
+    if state.settings.api_key is None:
+        return False
+    bearer = http.headers.get("authorization", "").removeprefix("Bearer ")
+    given = http.headers.get("x-api-key") or http.headers.get("x-n8n-api-key") or bearer
+    return secrets.compare_digest(given.encode(), state.settings.api_key.get_secret_value().encode())
+
+
 def check_key(http: HttpRequest) -> State:
-    """The state, for those who may. The key comes as `X-API-Key`, n8n's `X-N8N-API-KEY` or a bearer token."""
+    """The state, for those who may."""
     state = state_of(http)
-    if state.settings.api_key is not None:
-        bearer = http.headers.get("authorization", "").removeprefix("Bearer ")
-        given = http.headers.get("x-api-key") or http.headers.get("x-n8n-api-key") or bearer
-        if not secrets.compare_digest(given.encode(), state.settings.api_key.get_secret_value().encode()):
-            raise Unauthorized("a valid API key is needed: send it as X-API-Key")
+    if state.settings.api_key is not None and not has_key(http, state):
+        raise Unauthorized("a valid API key is needed: send it as X-API-Key")
     return state
 
 

@@ -11,9 +11,10 @@ from convoq.api.relay import Hub
 from convoq.api.triggers import Triggers
 from convoq.engine.services import Services
 from convoq.queue import ChatQueue
-from convoq.redis import Pipe
+from convoq.redis import Pipe, Script
 from convoq.settings import Settings
 from convoq.store.workflows import WorkflowStore
+from convoq.takeover import Takeover
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class State:
     store: WorkflowStore
     triggers: Triggers
     services: Services
+    takeover: Takeover
+    stop_script: Script
 
 
 def state_of(http: Request) -> State:

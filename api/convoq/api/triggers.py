@@ -25,22 +25,28 @@ class Triggers:
         self._kept: dict[str, tuple[float, Chat]] = {}
 
     async def find(self, path: str) -> Chat:
-        """The active chat at that path. Raises `UnknownPath`, `InactiveWorkflow`."""
+        """The active chat at that path, or at what n8n's form `PATH/chat` names, whether or not it ends in a slash.
+
+        Raises `UnknownPath`, `InactiveWorkflow`.
+        """
+        path = path.strip("/")
         now = asyncio.get_running_loop().time()
         if (kept := self._kept.get(path)) and kept[0] > now:
             return kept[1]
-        workflow = await self._store.by_path(path)
-        trigger = None if workflow is None else next((t for t in workflow.chat_triggers() if t.path == path), None)
-        if workflow is None or trigger is None:
-            self._kept.pop(path, None)
+        self._kept.pop(path, None)
+        chat = await self._at(path) or await self._at(path.removesuffix("/chat"))
+        if chat is None:
             raise UnknownPath(
                 f"no chat at path {path!r}: import a workflow whose Chat Trigger has this path or webhookId"
             )
-        if not workflow.active:
-            self._kept.pop(path, None)
+        if not chat.workflow.active:
             raise InactiveWorkflow(
-                f"workflow {workflow.name!r} has this path, but it is inactive", workflow=workflow.id
+                f"workflow {chat.workflow.name!r} has this path, but it is inactive", workflow=chat.workflow.id
             )
-        chat = Chat(workflow, trigger)
         self._kept[path] = (now + KEEP_S, chat)
         return chat
+
+    async def _at(self, path: str) -> Chat | None:
+        workflow = await self._store.by_path(path)
+        trigger = None if workflow is None else next((t for t in workflow.chat_triggers() if t.path == path), None)
+        return None if workflow is None or trigger is None else Chat(workflow, trigger)

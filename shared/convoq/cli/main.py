@@ -63,9 +63,9 @@ def up(
     The embedded Valkey keeps its data in the data folder; with CONVOQ_REDIS_URL set, that server is used instead.
     The log level is `warning` here unless CONVOQ_LOG_LEVEL says otherwise. Ctrl-C stops everything.
     """
-    from convoq.cli.up import Up
+    from convoq.cli.up import Up, claim_port
 
-    asyncio.run(Up(load_settings(host=host, port=port), data, workers, workflow or []).run())
+    asyncio.run(Up(claim_port(load_settings(host=host, port=port)), data, workers, workflow or []).run())
 
 
 @app.command()

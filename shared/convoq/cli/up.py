@@ -54,7 +54,6 @@ class Up:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, lambda: hurry.set() if stop.is_set() else stop.set())
-        _claim_port(self.settings)
         own = [workflow for file in self.files for workflow in read_workflows(file)]
         async with self._redis(stop) as (url, users_fd, valkey):
             paths = await _import(url, own)
@@ -158,8 +157,11 @@ class Up:
         typer.echo("\n".join([*lines, ""]))
 
 
-def _claim_port(settings: Settings) -> None:
-    """See that the API can have the address, before anything is started for it."""
+def claim_port(settings: Settings) -> Settings:
+    """See that the API can have the address, before anything is started for it; port 0 becomes a free one.
+
+    Raises `ConfigError`.
+    """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -168,6 +170,7 @@ def _claim_port(settings: Settings) -> None:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
             probe.listen()
+            return settings.model_copy(update={"port": probe.getsockname()[1]})
     except OSError as error:
         where = f"port {settings.port} of {settings.host!r}"
         if error.errno == errno.EADDRINUSE:

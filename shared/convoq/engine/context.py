@@ -132,6 +132,14 @@ class NodeContext:
     def is_streaming(self) -> bool:
         return self._run.hooks.is_streaming()
 
+    @property
+    def stopping(self) -> bool:
+        return self._run.hooks.stopping
+
+    async def before_effect(self) -> None:
+        if (note := self._run.hooks.before_effect) is not None:
+            await note()
+
     async def send_chunk(self, kind: Literal["begin", "item", "end"], item_index: int, text: str = "") -> None:
         run = self._run
         node = self._step.node

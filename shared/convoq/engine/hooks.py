@@ -15,13 +15,16 @@ StreamChunk = Begin | Item | End | Error
 class Hooks:
     """`send_chunk` gets chunks without numbers (`seq` is -1): whoever writes the stream numbers them.
 
-    `node_started` and `node_finished` get every node run, sub-nodes' too, before and after.
-    What went through `emit` is remembered: the segments still open, and the texts of all that were streamed.
+    `node_started` and `node_finished` get every node run, sub-nodes' too, before and after. `before_effect` is awaited
+    before something is done that must not be done twice. `stopping` is set before a run is cancelled because somebody
+    asked for its stop. What went through `emit` is remembered: the segments still open, and all texts streamed.
     """
 
     send_chunk: Callable[[StreamChunk], Awaitable[None]] | None = None
     node_started: Callable[[NodeRun], None] | None = None
     node_finished: Callable[[NodeRun], None] | None = None
+    before_effect: Callable[[], Awaitable[None]] | None = None
+    stopping: bool = False
     texts: set[str] = field(default_factory=set, init=False)
     _open: dict[tuple[str, int, int], tuple[Metadata, list[str]]] = field(default_factory=dict, init=False)
 
@@ -34,6 +37,11 @@ class Hooks:
         return bool(self.texts) or any(pieces for _, pieces in self._open.values())
 
     @property
+    def text(self) -> str:
+        """What was said in the segments that are still open: an answer that was cut off."""
+        return "".join(piece for _, pieces in self._open.values() for piece in pieces)
+
+    @property
     def open_segments(self) -> list[Metadata]:
         return [metadata for metadata, _ in self._open.values()]
 
@@ -44,7 +52,7 @@ class Hooks:
         metadata = chunk.metadata
         key = (metadata.node_id, metadata.run_index, metadata.item_index)
         if isinstance(chunk, Item):
-            if (segment := self._open.get(key)) is not None:
+            if chunk.content and (segment := self._open.get(key)) is not None:
                 segment[1].append(chunk.content)
         elif isinstance(chunk, Begin):
             self._open[key] = (metadata, [])

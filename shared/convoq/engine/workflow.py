@@ -194,9 +194,7 @@ def parse_workflow(data: object, *, source: str, registry: Registry | None = Non
     connections: list[Connection] = []
     faults += read_connections(file.connections or {}, nodes, notes, connections)
     faults += wiring_faults(nodes, types, connections)
-    content = json.dumps(
-        [file.name, file.active is not False, file.nodes, file.connections, file.settings], sort_keys=True
-    )
+    content = json.dumps([label, file.active is not False, file.nodes, file.connections, file.settings], sort_keys=True)
     version = hashlib.sha256(content.encode()).hexdigest()[:16]
     workflow_id = file.id or _made_id(nodes, version)
     triggers = _read_triggers(workflow_id, nodes, types, faults)

@@ -16,4 +16,7 @@ end
 redis.call('RPUSH', KEYS[1], ARGV[5], ARGV[6])
 redis.call('LTRIM', KEYS[1], -ARGV[2], -1)
 redis.call('EXPIRE', KEYS[1], ARGV[3])
+if ARGV[1] ~= '' then
+    redis.call('HSET', KEYS[2], 'effects', 1) -- a turn that is remembered cannot be run again
+end
 return 1

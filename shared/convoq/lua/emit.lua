@@ -1,21 +1,22 @@
 -- Append one batch of chunks to an execution's log and wake its readers, if this attempt still holds the execution.
--- Sending a batch twice is harmless. Returns 1 done, 0 not ours any more, -1 too large, -2 a gap.
+-- Sending a batch twice is harmless. Returns 1 done, 0 not ours any more, -1 too large, -2 the log lost its end.
 -- An entry's id is the number of the chunk after it, so a reader finds its place with one XRANGE; the last entry may hold
 -- no chunk at all and takes the id after that.
-local function emit(execution, log, attempt, first, count, payload, size, ttl, limit, last)
+local function emit(execution, log, expected, attempt, first, count, payload, size, ttl, max_bytes, max_chunks)
+    local last = not max_bytes
     local status, current, seq, bytes = unpack(redis.call('HMGET', execution, 'status', 'attempt', 'seq', 'bytes'))
-    if status ~= 'running' or current ~= attempt then
+    if status ~= expected or current ~= attempt then
         return 0
     end
     seq, first, count = tonumber(seq), tonumber(first), tonumber(count)
     if not last and seq >= first + count then
         return 1
     end
-    if seq ~= first then
+    if seq > first or (seq < first and not last) then
         return -2
     end
     bytes = bytes + size
-    if limit and bytes > tonumber(limit) then
+    if not last and (bytes > tonumber(max_bytes) or first + count > tonumber(max_chunks)) then
         return -1
     end
     redis.call('HSET', execution, 'seq', first + count, 'bytes', bytes)

@@ -1,7 +1,9 @@
 --!include apply
--- KEYS: execution; ARGV: attempt, RQ's commands. They are left out when another attempt has taken over.
-if redis.call('HGET', KEYS[1], 'attempt') == ARGV[1] and redis.call('HGET', KEYS[1], 'status') == 'running' then
-    apply(2)
+-- RQ's notes of a started job. KEYS: execution; ARGV: attempt, RQ's execution id, RQ's commands.
+local status, attempt = unpack(redis.call('HMGET', KEYS[1], 'status', 'attempt'))
+if status == 'running' and attempt == ARGV[1] then
+    redis.call('HSET', KEYS[1], 'rq', ARGV[2])
+    apply(3)
     return 1
 end
 return 0

@@ -1,33 +1,36 @@
 -- RQ's rate limiter, as in rq/rate_limit.py (ACQUIRE_AND_ENQUEUE_SCRIPT): let the longest waiting job of the session
--- through while a slot is free. A session has one slot, so its turns run one after the other.
-local function promote(allowed, limited, now, enqueued_at, queue_prefix, job_prefix)
+-- through while its one slot is free, so the turns of a session run one after the other. One thing is added: a message
+-- that others may still join (`not_before`) is not let through before its time.
+local QUEUE_PREFIX, JOB_PREFIX, EXECUTION_PREFIX = 'rq:queue:', 'rq:job:', 'convoq:exec:'
+
+local function server_time()
+    local time = redis.call('TIME')
+    return tonumber(time[1]) + tonumber(time[2]) / 1000000
+end
+
+local function promote(allowed, limited, now, enqueued_at)
     while redis.call('ZCARD', allowed) < 1 do
-        local popped = redis.call('ZPOPMIN', limited)
-        if #popped == 0 then
+        local id = redis.call('ZRANGE', limited, 0, 0)[1]
+        if not id or tonumber(redis.call('HGET', EXECUTION_PREFIX .. id, 'not_before') or 0) > now then
             return
         end
-        local job = job_prefix .. popped[1]
-        local fields = redis.call('HMGET', job, 'origin', 'status')
+        redis.call('ZREM', limited, id)
+        local fields = redis.call('HMGET', JOB_PREFIX .. id, 'origin', 'status')
         if fields[1] and fields[2] == 'rate_limited' then
-            redis.call('ZADD', allowed, now, popped[1])
-            redis.call('RPUSH', queue_prefix .. fields[1], popped[1])
-            redis.call('HSET', job, 'status', 'queued', 'enqueued_at', enqueued_at)
+            redis.call('ZADD', allowed, string.format('%.6f', now), id)
+            redis.call('RPUSH', QUEUE_PREFIX .. fields[1], id)
+            redis.call('HSET', JOB_PREFIX .. id, 'status', 'queued', 'enqueued_at', enqueued_at)
         end
     end
 end
 
 -- Free the job's slot, let the next one through, and forget a session that nobody waits in.
-local function release(id, allowed, limited, config, all_keys, key, now, enqueued_at, queue_prefix, job_prefix)
+local function release(id, allowed, limited, config, all_keys, key, enqueued_at)
     redis.call('ZREM', limited, id)
     redis.call('ZREM', allowed, id)
-    promote(allowed, limited, now, enqueued_at, queue_prefix, job_prefix)
+    promote(allowed, limited, server_time(), enqueued_at)
     if redis.call('ZCARD', allowed) == 0 and redis.call('ZCARD', limited) == 0 then
         redis.call('SREM', all_keys, key)
         redis.call('DEL', allowed, limited, config)
     end
-end
-
-local function server_time()
-    local time = redis.call('TIME')
-    return tonumber(time[1]) + tonumber(time[2]) / 1000000
 end

@@ -58,7 +58,8 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
         yield UserMessage(self.user)
         for step in self.steps:
             yield from step.messages()
-        yield AssistantMessage(self.answer)
+        if self.answer or not self.cut_off:  # providers refuse an empty message
+            yield AssistantMessage(self.answer)
 
 
 class Memory(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -56,6 +57,7 @@ class AgentLoop:
     steps: list[Step] = field(default_factory=list)
     _named: dict[str, Supplied[Tool]] = field(default_factory=dict)
     _specs: list[ToolSpec] = field(default_factory=list)
+    _said: list[str] = field(default_factory=list)
     _result_chars: int = 0
 
     def __post_init__(self) -> None:
@@ -65,7 +67,8 @@ class AgentLoop:
             self._specs.append(ToolSpec(name, spec.description, spec.parameters))
 
     async def run(self, system: str, prompt: str) -> str:
-        """The final answer, remembered before the client is told that it is whole. A turn that fails leaves no trace.
+        """The final answer, remembered before the client is told that it is whole. A turn that fails leaves no trace;
+        of one that a person stopped, what was said so far is kept, marked as cut off.
 
         Raises `TooManyIterations` and what models, tools and the memory raise.
         """
@@ -74,6 +77,15 @@ class AgentLoop:
         for turn in await self.memory.load() if self.memory else ():
             messages.extend(turn.messages())
         messages.append(UserMessage(prompt))
+        try:
+            return await self._answer(messages, prompt, started)
+        except asyncio.CancelledError:
+            if self.ctx.stopping and self.memory and (self.steps or self._said):
+                turn = self._turn(prompt, "".join(self._said), started)
+                await self.memory.append(msgspec.structs.replace(turn, cut_off=True))
+            raise
+
+    async def _answer(self, messages: list[Message], prompt: str, started: float) -> str:
         for iteration in range(1, self.max_iterations + 1):
             reply = await self._ask(messages)
             if not reply.calls:
@@ -85,6 +97,7 @@ class AgentLoop:
             if reply.began:
                 await self.ctx.send_chunk("end", self.item_index)
             if iteration < self.max_iterations:
+                self._said.clear()
                 step = Step(reply.text, tuple([await self._use(call) for call in reply.calls]))
                 self.steps.append(step)
                 messages.extend(step.messages())
@@ -125,9 +138,9 @@ class AgentLoop:
             call = _ModelCall(self, supplied, messages)
             try:
                 return await call.run()
-            except ModelFailed:
+            except ModelFailed:  # its run in the run data says why
                 if call.emitted:
-                    raise  # its run in the run data says what happened; the next model's run follows it
+                    raise
         return await _ModelCall(self, self.models[-1], messages).run()
 
     async def _use(self, call: ToolCall) -> ToolUse:
@@ -143,6 +156,8 @@ class AgentLoop:
         try:
             given = arguments if arguments is not None else {"arguments": call.arguments[:SHOWN_CHARS]}
             async with self.ctx.sub_run(supplied, ConnectionType.TOOL, given) as run:
+                if not supplied.value.pure:
+                    await self.ctx.before_effect()
                 if arguments is None:
                     raise ToolFailed(f"the arguments are not a JSON object: {call.arguments[:200]!r}")
                 result = await supplied.value.call(arguments)
@@ -174,7 +189,8 @@ class _ModelCall:
     async def run(self) -> Reply:
         loop, model = self._loop, self._supplied.value
         ctx, item_index = loop.ctx, loop.item_index
-        texts: list[str] = []
+        texts = loop._said
+        texts.clear()
         calls: list[ToolCall] = []
         began = False
         given = {"messages": [_shown(message) for message in self._messages], "tools": [s.name for s in loop._specs]}

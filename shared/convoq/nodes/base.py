@@ -1,7 +1,7 @@
 """What a node is, and what it is given.
 
-A node type is one small class in one file, listed in `convoq.nodes.registry`. A `MainNode` runs on items; a `SubNode` is
-pulled by the node that it is connected to and supplies a model, a memory or a tool.
+A node type is one small class in one file, listed in `convoq.nodes.registry`. A `MainNode` runs on items; a `SubNode`
+is pulled by the node that it is connected to and supplies a model, a memory or a tool.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Item:
 
 
 class Parameters(BaseModel):
-    """A node type's parameters as they stand in the file, after expressions were evaluated. Unknown ones are ignored."""
+    """A node type's parameters as the file has them, after expressions were evaluated. Unknown ones are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
 
@@ -55,6 +55,11 @@ class Tool(Protocol):
 
     @property
     def spec(self) -> ToolSpec: ...
+
+    @property
+    def pure(self) -> bool:
+        """Whether calling it twice does no harm."""
+        ...
 
     async def call(self, arguments: Mapping[str, Any]) -> str: ...
 
@@ -125,11 +130,20 @@ class RunContext(Context[P_co], Protocol[P_co]):
         ...
 
     async def supplied(self, kind: ConnectionType, item_index: int = 0) -> Sequence[Supplied[Any]]:
-        """What the sub-nodes connected by `kind` supply for that item, ordered by input index. Disabled ones are left out."""
+        """What the enabled sub-nodes connected by `kind` supply for that item, ordered by input index."""
         ...
 
     def is_streaming(self) -> bool:
         """Whether somebody listens for chunks. With nobody there, do not make any."""
+        ...
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the cancellation that arrives was asked for by a person: what was said so far is to be kept."""
+        ...
+
+    async def before_effect(self) -> None:
+        """To be awaited before anything that must not happen twice: from here on a lost run is not run again."""
         ...
 
     async def send_chunk(self, kind: Literal["begin", "item", "end"], item_index: int, text: str = "") -> None: ...

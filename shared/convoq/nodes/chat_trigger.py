@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from convoq.nodes.base import ConnectionType, Item, MainNode, Parameters, RunContext
+from convoq.settings import WhenBusy
 
 ResponseMode = Literal["lastNode", "onReceived", "responseNode", "responseNodes", "streaming"]
 
@@ -24,6 +25,12 @@ class ChatTriggerOptions(_Camel):
     load_previous_session: Literal["notSupported", "memory", "manually"] = "notSupported"
     require_session_id: bool = False
     """Ours: a message without `sessionId` is refused; without it such messages share the session `default`."""
+    when_busy: WhenBusy | None = None
+    """Ours: what a second message of a session does while the first runs; the setting CONVOQ_WHEN_BUSY otherwise."""
+    merge_window: float | None = Field(None, ge=0, le=60)
+    """Ours: seconds that a message waits to be joined by others, with `merge`; else CONVOQ_MERGE_WINDOW_S."""
+    cancel_on_disconnect: bool = False
+    """Ours: a client that leaves stops its execution."""
     input_placeholder: str = "Type your message…"
     title: str = "Chat"
     subtitle: str = ""

@@ -39,6 +39,11 @@ class ModelOptions(BaseModel):
     reasoning_effort: str | None = Field(None, alias="reasoningEffort")
 
 
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
+
+
 class OpenAIParameters(Parameters):
     model: str | ResourceLocator = ""
     options: ModelOptions = ModelOptions()
@@ -46,7 +51,8 @@ class OpenAIParameters(Parameters):
 
 class OpenAIChatModelNode(SubNode[OpenAIParameters]):
     """The base URL is that of the node's options, else of its credential, else `OPENAI_BASE_URL`; the key that of the
-    credential, else `OPENAI_API_KEY`. Only OpenAI's own server must have one."""
+    credential, else `OPENAI_API_KEY` where the server is that of `OPENAI_BASE_URL`. Only OpenAI's own server
+    must have one."""
 
     type = "@n8n/n8n-nodes-langchain.lmChatOpenAi"
     versions = (1, 1.3)
@@ -57,10 +63,11 @@ class OpenAIChatModelNode(SubNode[OpenAIParameters]):
         parameters, process = ctx.parameters(item_index), ctx.services.settings
         options = parameters.options
         credential = _credential(ctx)
-        key = _text(credential.get("apiKey")) or (
-            process.openai_api_key.get_secret_value() if process.openai_api_key else ""
-        )
         base_url = options.base_url or _text(credential.get("url")) or process.openai_base_url
+        key = _text(credential.get("apiKey"))
+        # An imported workflow may name any server: the operator's key goes to the operator's server only.
+        if not key and process.openai_api_key and _origin(base_url) == _origin(process.openai_base_url):
+            key = process.openai_api_key.get_secret_value()
         if not key and urlsplit(base_url).hostname == OPENAI_HOST:
             raise NodeFailed(
                 f"no API key for {OPENAI_HOST}: set OPENAI_API_KEY, give the node an openAiApi credential, "

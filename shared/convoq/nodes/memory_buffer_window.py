@@ -10,7 +10,7 @@ from convoq.errors import NodeFailed
 from convoq.memory.base import Memory
 from convoq.nodes.base import ConnectionType, Context, Parameters, SubNode
 
-MAX_WINDOW = 1000
+MAX_WINDOW = 10_000
 MAX_KEY_CHARS = 1000
 
 

@@ -24,6 +24,8 @@ SCHEMA = {
 
 
 class Calculator:
+    pure = True
+
     def __init__(self, name: str) -> None:
         self.spec = ToolSpec(name, DESCRIPTION, SCHEMA)
 

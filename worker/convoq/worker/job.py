@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
+import msgspec
 import structlog
 
+from convoq import keys
 from convoq.engine.answer import close_stream
 from convoq.engine.hooks import Hooks
 from convoq.engine.outcome import Outcome
 from convoq.engine.run import WorkflowRun
 from convoq.engine.services import Services
 from convoq.engine.workflow import Workflow
-from convoq.errors import ConvoqError, ExecutionFailed, Fenced, StreamTooLarge, TimedOut
-from convoq.nodes.base import ExecutionInfo, Item
+from convoq.errors import ConvoqError, ExecutionFailed, Fenced, Stopped, StreamTooLarge, TimedOut
+from convoq.nodes.base import ConnectionType, ExecutionInfo, Item, NodeRun
 from convoq.protocol import Chunk
 from convoq.queue import Request
-from convoq.redis import Pipe
+from convoq.redis import Argument, Pipe, load_script
 from convoq.stream import Ended, Entry, StreamWriter, number
 
 log = structlog.get_logger()
@@ -36,20 +40,24 @@ class Claim:
     request: Request
     task: asyncio.Task[None]
     cancelled_by: ConvoqError | None = None
+    on_cancel: Callable[[ConvoqError], None] | None = None
 
     def cancel(self, reason: ConvoqError) -> None:
         if self.cancelled_by is None:
             self.cancelled_by = reason
+            if self.on_cancel is not None:
+                self.on_cancel(reason)
             self.task.cancel()
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How an attempt ended: the stream's last entry and the run data (JSON, or empty)."""
+    """How an attempt ended: the stream's last entry, the run data (JSON, or empty), what a cut-off answer had said."""
 
     ended: Ended
     entry: Entry
     run_data: bytes
+    partial: str = ""
 
 
 RunJob = Callable[[Claim, float], Awaitable[Result]]
@@ -58,6 +66,12 @@ RunJob = Callable[[Claim, float], Awaitable[Result]]
 def run(execution_id: str, request: dict[str, object]) -> None:
     """What the RQ job names. Only convoq's own worker can run it: the stream and the lease are that worker's."""
     raise ExecutionFailed(f"execution {execution_id} needs a convoq worker: start one with `convoq worker`")
+
+
+def join(request: Request, items: Sequence[dict[str, Any]]) -> Request:
+    """A message and those that joined it while it waited, as one: their texts are its paragraphs."""
+    texts = [item.get("chatInput", "") for item in (request.item, *items)]
+    return msgspec.structs.replace(request, item={**request.item, "chatInput": "\n\n".join(filter(None, texts))})
 
 
 class ChatJob:
@@ -70,15 +84,21 @@ class ChatJob:
 
     async def __call__(self, claim: Claim, timeout_s: float) -> Result:
         writer = StreamWriter(self._pipe, claim.execution_id, claim.attempt, self._services.settings)
-        hooks = Hooks(send_chunk=writer.send if claim.request.stream else None)
+        hooks = Hooks(
+            send_chunk=writer.send if claim.request.stream else None,
+            before_effect=partial(self._before_effect, claim),
+        )
+        claim.on_cancel = partial(_cancelled, hooks)
         outcome, run_data = await self._outcome(claim, hooks, timeout_s)
         try:
             first, tail = await writer.close()
-        except StreamTooLarge as error:
+        except (StreamTooLarge, ExecutionFailed) as error:
+            if isinstance(error, Fenced):
+                raise
             outcome, first, tail = failed(error), writer.next, []
         last = await self._last_chunks(outcome, hooks, tail)
         ended = _ended(outcome)
-        return Result(ended, number(last, first, ended), run_data)
+        return Result(ended, number(last, first, ended), run_data, hooks.text if outcome.error else "")
 
     async def _outcome(self, claim: Claim, hooks: Hooks, timeout_s: float) -> tuple[Outcome, bytes]:
         run: WorkflowRun | None = None
@@ -86,6 +106,7 @@ class ChatJob:
             async with asyncio.timeout(timeout_s):
                 workflow = await self._find_workflow(claim.request.workflow_id, claim.request.version)
                 run = WorkflowRun(workflow, self._info(claim, workflow), self._services, hooks)
+                hooks.node_finished = partial(self._checkpoint, claim, run)
                 outcome = await run.start(claim.request.trigger, [Item(claim.request.item)])
         except TimeoutError:
             outcome = failed(TimedOut(f"the execution took longer than {timeout_s:g} s"))
@@ -105,6 +126,20 @@ class ChatJob:
             outcome = failed(ExecutionFailed(f"internal error: {type(error).__name__}"))
         return outcome, b"" if run is None else run.run_data_json()
 
+    async def _before_effect(self, claim: Claim) -> None:
+        """From here on this execution is not run again. Raises `Fenced` when it is run elsewhere already."""
+        script, key = load_script("mark"), keys.execution(claim.execution_id)
+        if not await self._pipe.run(script, [key], [claim.attempt, "effects", 1]):
+            raise Fenced("another attempt has taken this execution over")
+
+    def _checkpoint(self, claim: Claim, run: WorkflowRun, record: NodeRun) -> None:
+        """Keep what a tool has answered, should this worker be lost before the end."""
+        if record.connection == ConnectionType.TOOL:
+            settings = self._services.settings
+            names = [keys.execution(claim.execution_id), keys.run_data(claim.execution_id)]
+            arguments: list[Argument] = [claim.attempt, run.run_data_json(), settings.execution_ttl_s]
+            self._pipe.start(load_script("checkpoint"), names, arguments)
+
     def _info(self, claim: Claim, workflow: Workflow) -> ExecutionInfo:
         return ExecutionInfo(
             id=claim.execution_id,
@@ -123,6 +158,10 @@ class ChatJob:
         hooks.send_chunk = keep
         await close_stream(outcome, hooks)
         return tail
+
+
+def _cancelled(hooks: Hooks, reason: ConvoqError) -> None:
+    hooks.stopping = isinstance(reason, Stopped)
 
 
 def failed(error: ConvoqError) -> Outcome:

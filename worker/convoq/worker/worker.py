@@ -18,17 +18,17 @@ from redis.asyncio import Redis as AsyncRedis
 from rq.command import parse_payload
 from rq.executions import Execution
 from rq.job import Job
-from rq.rate_limit import RateLimitRegistry
 from rq.suspension import WORKERS_SUSPENDED
-from rq.utils import now, utcformat
 from rq.worker import BaseWorker, WorkerStatus
 
 from convoq import keys, ledger
 from convoq.errors import Fenced, Stopped, WorkerLost
-from convoq.queue import JOB_PREFIX, QUEUE_PREFIX, MsgpackSerializer, Request, Slot
+from convoq.finish import Finisher
+from convoq.queue import MsgpackSerializer, Request
 from convoq.redis import CONNECT_ERRORS, REPLY_TIMEOUT_S, Argument, Pipe, async_client, load_script
 from convoq.settings import Settings
-from convoq.worker.job import Claim, Result, RunJob
+from convoq.takeover import Takeover
+from convoq.worker.job import Claim, Result, RunJob, join
 
 log = structlog.get_logger()
 
@@ -36,6 +36,8 @@ DEQUEUE_S = 1
 """How long one BLMOVE blocks: also the longest that an idle worker takes to notice a stop."""
 TAKES_JOBS_S = 5 * DEQUEUE_S
 """A worker whose last look at the queue is older than this does not count as one that takes jobs."""
+WORKER_TTL_S = 30
+"""RQ forgets a worker that was killed 60 s after this."""
 HEARTBEAT_S = 10.0
 """RQ's own interval is 30 s with a lease of 90 s; a crash should show in `rq info` sooner."""
 
@@ -55,7 +57,13 @@ class AsyncWorker(BaseWorker):
 
     def __init__(self, settings: Settings, connection: redis.Redis, run: RunJob) -> None:
         name = f"{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(3)}"
-        super().__init__([settings.queue], name=name, connection=connection, serializer=MsgpackSerializer)
+        super().__init__(
+            [settings.queue],
+            name=name,
+            connection=connection,
+            serializer=MsgpackSerializer,
+            worker_ttl=WORKER_TTL_S,
+        )
         self.settings = settings
         self._run_job = run
         self._running: dict[str, Running] = {}
@@ -66,7 +74,7 @@ class AsyncWorker(BaseWorker):
         self._hurried = asyncio.Event()
         self._strays: dict[bytes, float] = {}
         self._claim_script, self._record = load_script("claim"), load_script("record")
-        self._finish_script, self._renew = load_script("finish"), load_script("renew")
+        self._renew = load_script("renew")
         self._hand_back_script, self._beat = load_script("hand_back"), load_script("beat")
         self._last_took = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -80,18 +88,21 @@ class AsyncWorker(BaseWorker):
         """Start, take jobs until told to stop, drain, stop."""
         self._loop = asyncio.get_running_loop()
         self._pipe = pipe
+        self._finisher = Finisher(pipe, self.connection, self.settings)
+        takeover = Takeover(pipe, self.connection, self.settings)
         await asyncio.to_thread(self.bootstrap, "WARNING")
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self.drain)
         self._resumed.set()
-        upkeep = asyncio.create_task(self._upkeep(), name="upkeep")
+        chores = [asyncio.create_task(self._upkeep()), asyncio.create_task(takeover.watch())]
         log.info("worker started", name=self.name, queue=self.settings.queue, concurrency=self.settings.concurrency)
         try:
             await self._take_jobs()
             await self._drain()
         finally:
-            upkeep.cancel()
-            await asyncio.gather(upkeep, *self._tasks, return_exceptions=True)
+            for chore in chores:
+                chore.cancel()
+            await asyncio.gather(*chores, *self._tasks, return_exceptions=True)
             await asyncio.to_thread(self.teardown)
             log.info("worker stopped", name=self.name)
 
@@ -153,7 +164,7 @@ class AsyncWorker(BaseWorker):
             return
         claim, job = claimed
         execution, words = ledger.started(self, job)
-        recorded = self._pipe.start(self._record, [keys.execution(job_id)], [claim.attempt, *words])
+        recorded = self._pipe.start(self._record, [keys.execution(job_id)], [claim.attempt, execution.id, *words])
         running = self._running[job_id] = Running(claim, job, execution)
         try:
             result = await self._run_job(claim, job.timeout or self.settings.job_timeout_s)
@@ -171,39 +182,40 @@ class AsyncWorker(BaseWorker):
         job = Job(job_id, connection=self.connection, serializer=self.serializer)
         answer = await self._pipe.run(
             self._claim_script,
-            [keys.execution(job_id), job.key, queue.intermediate_queue_key, keys.LEASES],
+            [
+                *(keys.execution(job_id), job.key, queue.intermediate_queue_key),
+                *(keys.LEASES, keys.WAITING, keys.joined(job_id)),
+            ],
             [job_id, secrets.token_hex(8), self.name, self.settings.lease_s, int(time.time() * 1000)],
         )
         if not isinstance(answer, list):
             log.info("job is not to be run", job=job_id, status=answer.decode())
             return None
-        attempt, fields = answer
+        attempt, fields, joined = answer
         job.restore(dict(zip(fields[::2], fields[1::2], strict=True)))
         task = asyncio.current_task()
         assert task is not None
-        return Claim(job_id, attempt, Request(**job.args[1]), task), job
+        request = Request(**job.args[1])
+        if joined:
+            request = join(request, [msgspec.json.decode(item) for item in joined])
+        return Claim(job_id, attempt, request, task), job
 
     async def _finish(self, running: Running, result: Result) -> bool:
-        claim, job, settings = running.claim, running.job, self.settings
-        ended, entry = result.ended, result.entry
-        slot = Slot.of(job.rate_limit_key or "", self.connection)
+        claim, job, ended = running.claim, running.job, result.ended
         message = "" if ended.error is None else str(ended.error["message"])
-        words = ledger.ended(self, job, running.execution, ended.status, message)
-        done = await self._pipe.run(
-            self._finish_script,
-            [
-                *(keys.execution(claim.execution_id), keys.stream_log(claim.execution_id), keys.LEASES),
-                *(keys.run_data(claim.execution_id), slot.config, slot.allowed, slot.limited),
-                RateLimitRegistry.rl_keys_key,
-            ],
-            [
-                *(claim.execution_id, claim.attempt, entry.first, entry.count, entry.pack(), len(entry.lines)),
-                *(settings.stream_ttl_s, ended.status, msgspec.json.encode(ended.error), int(time.time() * 1000)),
-                *(result.run_data, settings.execution_ttl_s, slot.key, utcformat(now())),
-                *(QUEUE_PREFIX, JOB_PREFIX, *words),
-            ],
+        commands = ledger.ended(self, job, running.execution, ended.status, message)
+        done = await self._finisher.finish(
+            claim.execution_id,
+            claim.attempt,
+            "running",
+            job.rate_limit_key or "",
+            ended,
+            result.entry,
+            commands,
+            run_data=result.run_data,
+            partial=result.partial,
         )
-        return bool(done)
+        return done == 1
 
     # --- chores --------------------------------------------------------------------------------------------------
 
@@ -233,14 +245,15 @@ class AsyncWorker(BaseWorker):
         words: list[Argument] = []
         for job_id, running in self._running.items():
             words += (job_id, running.claim.attempt)
-        lost = await self._pipe.run(
+        answer = await self._pipe.run(
             self._renew,
             [keys.LEASES, keys.WORKERS],
             [self.settings.lease_s, keys.execution(""), self.name if takes_jobs else "", *words],
         )
-        for lost_id in lost:
-            if holder := self._running.get(lost_id.decode()):
-                holder.claim.cancel(Fenced("another attempt has taken this execution over"))
+        for job_id, reason in zip(answer[::2], answer[1::2], strict=True):
+            if holder := self._running.get(job_id.decode()):
+                taken = Fenced("another attempt has taken this execution over")
+                holder.claim.cancel(Stopped(reason.decode()) if reason else taken)
 
     async def _return_strays(self) -> None:
         """Put back what some worker took off the queue but never claimed: it died, or its reply was lost."""

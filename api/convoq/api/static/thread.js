@@ -208,8 +208,8 @@ class Follow {
     this.seen = 0;
     scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
     button.addEventListener("click", () => {
-      const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-      this.scroller.scrollTo({ top: this.scroller.scrollHeight, behavior: calm ? "auto" : "smooth" });
+      this.toEnd(); // at once: a smooth way there would aim at an end that moves on meanwhile
+      this.show();
     });
     const observer = new ResizeObserver(() => this.grown());
     observer.observe(scroller);
