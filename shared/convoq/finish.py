@@ -12,6 +12,7 @@ from rq.rate_limit import RateLimitRegistry
 from rq.utils import now, utcformat
 
 from convoq import keys
+from convoq.memory.thread import THREAD_MAX
 from convoq.queue import Slot
 from convoq.redis import Argument, Pipe, load_script
 from convoq.settings import Settings
@@ -40,8 +41,12 @@ class Finisher:
         *,
         run_data: bytes = b"",
         partial: str = "",
+        exchange: bytes = b"",
     ) -> int:
-        """1 done, 0 not so any more, -2 the log is further than `entry.first`. `commands` are RQ's, see `ledger`."""
+        """1 done, 0 not so any more, -2 the log is further than `entry.first`. `commands` are RQ's, see `ledger`.
+
+        `exchange` is what the session's thread is to keep of it (`convoq.memory.thread`).
+        """
         settings = self._settings
         slot = Slot.of(slot_key, self._connection)
         done: int = await self._pipe.run(
@@ -50,11 +55,13 @@ class Finisher:
                 *(keys.execution(execution_id), keys.stream_log(execution_id), keys.LEASES),
                 *(keys.run_data(execution_id), slot.config, slot.allowed, slot.limited),
                 *(RateLimitRegistry.rl_keys_key, keys.WAITING, keys.joined(execution_id)),
+                f"{keys.PREFIX}thread:{slot_key}",
             ],
             [
                 *(execution_id, attempt, entry.first, entry.count, entry.pack(), len(entry.lines)),
                 *(settings.stream_ttl_s, ended.status, msgspec.json.encode(ended.error), int(time.time() * 1000)),
-                *(run_data, settings.execution_ttl_s, slot_key, utcformat(now()), who, partial, *commands),
+                *(run_data, settings.execution_ttl_s, slot_key, utcformat(now()), who, partial),
+                *(exchange, THREAD_MAX, settings.memory_ttl_s, settings.session_records_ttl_s, *commands),
             ],
         )
         return done

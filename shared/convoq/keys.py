@@ -44,3 +44,28 @@ def session(workflow_id: str, session_id: str) -> str:
 def memory(workflow_id: str, session_id: str, node: str) -> str:
     """List: the turns of one memory node in one session."""
     return f"{PREFIX}mem:{session(workflow_id, session_id)}:{quote(node, safe='')}"
+
+
+def memory_session(workflow_id: str, session_id: str) -> str:
+    """What the keys of one session's memories begin with."""
+    return f"{PREFIX}mem:{session(workflow_id, session_id)}:"
+
+
+def thread(workflow_id: str, session_id: str) -> str:
+    """List: what the chat of a session said and was told, one JSON object an exchange."""
+    return f"{PREFIX}thread:{session(workflow_id, session_id)}"
+
+
+def session_executions(workflow_id: str, session_id: str) -> str:
+    """Sorted set: the executions of one session by their last sign of life, s since 1970."""
+    return f"{PREFIX}session:{session(workflow_id, session_id)}"
+
+
+def session_keys(workflow_id: str, session_id: str) -> str:
+    """Set: other keys that hold something of one session, so that all of it can be found again."""
+    return f"{PREFIX}session:{session(workflow_id, session_id)}:keys"
+
+
+def sessions(workflow_id: str) -> str:
+    """Sorted set: a workflow's sessions (URL-quoted) by their last activity, s since 1970."""
+    return f"{PREFIX}sessions:{quote(workflow_id, safe='')}"

@@ -93,13 +93,6 @@ class Slot:
         return cls(session_key, registry.config_key, registry.allowed_key, registry.rate_limited_key)
 
 
-def job_of(execution_id: str, queue: str, connection: redis.Redis) -> Job:
-    """RQ's job of an execution, as a name: nothing is read."""
-    job = Job(execution_id, connection=connection, serializer=MsgpackSerializer)
-    job.origin = queue
-    return job
-
-
 class ChatQueue:
     """The queue's sending end. `connection` is only a name to RQ's classes here: nothing is sent on it."""
 
@@ -141,7 +134,7 @@ class ChatQueue:
             [
                 *(execution_id, key, settings.execution_ttl_s, utcformat(rq_now()), terms.when_busy),
                 *(settings.max_waiting, terms.merge_window_s, hashlib.sha256(item).hexdigest(), item),
-                *(len(record), *record, *_build_hset_args(job)),
+                *(settings.session_records_ttl_s, len(record), *record, *_build_hset_args(job)),
             ],
         )
         answer, found_id = what.decode(), found.decode()

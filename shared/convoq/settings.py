@@ -62,6 +62,11 @@ class Settings(BaseSettings):
         description="base URL of OpenAI Chat Model nodes that name none (also OPENAI_BASE_URL)",
     )
 
+    @property
+    def session_records_ttl_s(self) -> int:
+        """How long anything of a session may stay after its last execution."""
+        return max(self.execution_ttl_s, self.failure_ttl_s, self.stream_ttl_s, self.memory_ttl_s)
+
 
 def load_settings(**overrides: object) -> Settings:
     """Settings from the environment, `overrides` (those not None) first. Raises `ConfigError` naming each bad one."""

@@ -8,19 +8,21 @@ on when that time is over. API processes and workers all watch; the scripts see 
 from __future__ import annotations
 
 import asyncio
+import zlib
 from dataclasses import dataclass
 
 import redis
 import structlog
 from rq.executions import Execution
+from rq.job import Job
 from rq.utils import now, utcformat
 
 from convoq import keys, ledger
 from convoq.errors import ConvoqError, Displaced, Stopped, WorkerLost
 from convoq.finish import Finisher
 from convoq.protocol import End, Error, Item, Metadata, Retry, decode_line, encode_line
-from convoq.queue import Slot, job_of
-from convoq.redis import CONNECT_ERRORS, Pipe, load_script
+from convoq.queue import MsgpackSerializer, Slot
+from convoq.redis import Pipe, load_script
 from convoq.settings import Settings
 from convoq.stream import Ended, Entry, number, read_log
 
@@ -70,8 +72,8 @@ class Takeover:
                 if loop.time() >= patient_until:
                     for execution_id in found:
                         await self.settle(execution_id.decode())
-            except (ConvoqError, redis.RedisError, *CONNECT_ERRORS) as error:
-                log.warning("cannot settle what lapsed", error=repr(error))
+            except Exception:  # a watchman that is dead is worse than one that complains
+                log.exception("cannot settle what lapsed")
             await asyncio.sleep(WATCH_S)
 
     async def settle(self, execution_id: str) -> None:
@@ -100,8 +102,7 @@ class Takeover:
         return record is not None and await self.end_waiting(record, Stopped("stopped on request"))
 
     async def end_waiting(self, record: Record, error: ConvoqError) -> bool:
-        job = job_of(record.id, record.queue, self._connection)
-        job.failure_ttl = self._settings.failure_ttl_s
+        job = await self._job(record)
         ended = _ended(error)
         entry = number(_last_words(error), record.seq, ended)
         commands = ledger.cancelled(self._connection, job, error.message)
@@ -112,8 +113,7 @@ class Takeover:
     async def _fail(self, record: Record, error: ConvoqError) -> None:
         ended = _ended(error)
         entry = number(_last_words(error), record.seq, ended)
-        job = job_of(record.id, record.queue, self._connection)
-        job.failure_ttl = self._settings.failure_ttl_s
+        job = await self._job(record)
         commands = ledger.abandoned(self._connection, job, self._execution(record), error.message)
         partial = await self._partial(record.id)
         done = await self._finisher.finish(
@@ -123,7 +123,7 @@ class Takeover:
             log.warning("execution failed: its worker is lost", execution=record.id, worker=record.worker)
 
     async def _run_again(self, record: Record) -> None:
-        job = job_of(record.id, record.queue, self._connection)
+        job = await self._job(record)
         note = Entry(0, 0, encode_line(Retry(record.attempt + 1)) + b"\n").pack()
         commands = ledger.abandoned(self._connection, job, self._execution(record), None)
         done = await self._pipe.run(
@@ -147,6 +147,13 @@ class Takeover:
         return Record(
             execution_id, status.decode(), int(attempt), int(seq), bool(effects), *(text.decode() for text in texts)
         )
+
+    async def _job(self, record: Record) -> Job:
+        job = Job(record.id, connection=self._connection, serializer=MsgpackSerializer)
+        fields = await self._pipe.command("HGETALL", job.key)
+        job.restore({b"data": zlib.compress(b""), **dict(zip(fields[::2], fields[1::2], strict=True))})
+        job.origin, job.failure_ttl = record.queue, self._settings.failure_ttl_s
+        return job
 
     def _execution(self, record: Record) -> Execution | None:
         if not record.rq:

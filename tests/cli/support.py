@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,8 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.stack import ROOT, until
 
+needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="no curl here: apt-get install curl")
 COMMAND = (sys.executable, "-m", "convoq.cli.main")
 
 

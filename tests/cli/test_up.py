@@ -7,12 +7,13 @@ import os
 import signal
 import socket
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.support import Up, alive, convoq, running_up
+from tests.cli.support import COMMAND, Up, alive, convoq, environment, needs_curl, running_up
 from tests.stack import chat_workflow, free_port, until
 
 pytestmark = pytest.mark.slow
@@ -25,10 +26,13 @@ def one_line(stderr: str) -> str:
     return lines[0]
 
 
-def ask(up: Up) -> list[dict[str, object]]:
-    answer = subprocess.run(["bash", "-c", up.curl.replace("curl", "curl -sS", 1)], capture_output=True, timeout=30)
+def ask(up: Up) -> str:
+    answer = convoq("chat", up.url, cwd=up.folder, given="What is 19 * 23?\n")
     assert answer.returncode == 0, answer.stderr
-    return [json.loads(line) for line in answer.stdout.splitlines()]
+    return answer.stdout
+
+
+ANSWER = "Based on the tools: Calculator returned 437.\n"
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +41,18 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         yield up
 
 
+@needs_curl
 def test_the_printed_line_streams_the_answer_when_pasted(up: Up) -> None:
-    lines = ask(up)
+    answer = subprocess.run(["bash", "-c", up.curl], capture_output=True, timeout=30)
+    lines = [json.loads(line) for line in answer.stdout.splitlines()]
     assert "".join(str(line.get("content", "")) for line in lines) == "Based on the tools: Calculator returned 437."
     assert [line["seq"] for line in lines] == list(range(len(lines)))
     assert lines[-1]["type"] == "end"
 
 
 def test_the_printed_page_is_one(up: Up) -> None:
-    page = subprocess.run(["curl", "-sS", up.url], capture_output=True, text=True, timeout=30)
-    assert "<title>" in page.stdout
+    with urllib.request.urlopen(up.url, timeout=30) as page:
+        assert "<title>" in page.read().decode()
 
 
 def test_chat_streams_and_keeps_its_session(up: Up) -> None:
@@ -86,7 +92,7 @@ def test_a_killed_worker_is_reported_and_started_again(up: Up) -> None:
     until(lambda: "ended with signal SIGKILL; starting it again" in up.stderr, "the loss is told")
     until(lambda: sum("main worker" in line for line in up.children().values()) == 2, "two workers again")
     assert killed not in up.children()
-    assert ask(up)[-1]["type"] == "end"
+    assert ask(up) == ANSWER
 
 
 def test_a_restart_keeps_workflows_and_memory_and_leaves_no_process(tmp_path: Path) -> None:
@@ -108,6 +114,49 @@ def test_a_restart_keeps_workflows_and_memory_and_leaves_no_process(tmp_path: Pa
         assert asked.stdout == "Your name is Ada.\n"
 
 
+def ask_slowly(up: Up) -> subprocess.Popen[str]:
+    """A message whose answer is under way."""
+    asking = subprocess.Popen(
+        [*COMMAND, "chat", up.url],
+        cwd=up.folder,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert asking.stdin is not None and asking.stdout is not None
+    asking.stdin.write("What is 19 * 23?\n")
+    asking.stdin.close()
+    assert asking.stdout.read(5) == "Based"
+    return asking
+
+
+def slow_workflow(folder: Path, delay_ms: int) -> str:
+    file = folder / "slow.json"
+    file.write_text(json.dumps(chat_workflow("slow", delay_ms=delay_ms)))
+    return str(file)
+
+
+def test_a_running_answer_is_finished_before_the_stop(tmp_path: Path) -> None:
+    with running_up(tmp_path, "--workflow", slow_workflow(tmp_path, 300), "--workers", "1") as up:
+        asking = ask_slowly(up)
+        assert up.stop(signal.SIGTERM) == 0
+        assert "Based" + asking.communicate(timeout=30)[0] == ANSWER
+
+
+def test_a_second_signal_hurries(tmp_path: Path) -> None:
+    with running_up(tmp_path, "--workflow", slow_workflow(tmp_path, 20_000), "--workers", "1") as up:
+        children = list(up.children())
+        asking = ask_slowly(up)
+        up.popen.send_signal(signal.SIGINT)
+        until(lambda: "stopping" in up.stderr, "it is stopping")
+        assert up.popen.poll() is None
+        up.popen.send_signal(signal.SIGINT)
+        assert up.popen.wait(15) == 0
+        assert [pid for pid in children if alive(pid)] == []
+        asking.communicate(timeout=30)
+
+
 def test_nothing_outlives_a_killed_up(tmp_path: Path) -> None:
     with running_up(tmp_path, "--workers", "1") as up:
         children = list(up.children())
@@ -115,7 +164,7 @@ def test_nothing_outlives_a_killed_up(tmp_path: Path) -> None:
         up.popen.wait(10)
         until(lambda: not any(map(alive, children)), "all children have ended", timeout_s=40)
     with running_up(tmp_path, "--workers", "1") as up:  # and the folder is free again
-        assert ask(up)[-1]["type"] == "end"
+        assert ask(up) == ANSWER
 
 
 def test_the_loss_of_the_api_ends_it(tmp_path: Path) -> None:

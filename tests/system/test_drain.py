@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from convoq.models.mock import HELP
 from tests.stack import Process, Stack, chat_workflow, until
 
 DB = "1"
@@ -77,13 +78,13 @@ def test_a_worker_drained_under_load_loses_nothing(stack: Stack) -> None:
 def test_a_running_answer_is_finished_and_what_waits_is_left_to_others(stack: Stack) -> None:
     stopping = stack.start_worker("--concurrency", "1")
     stack.wait_ready()
-    stack.install(chat_workflow("slow", delay_ms=100))
-    with stack.live("slow", "What is 19 * 23?", "runs") as running:
+    stack.install(chat_workflow("slow", delay_ms=60))
+    with stack.live("slow", "hello", "runs") as running:
         words = [running.until_item()["content"]]
         with stack.live("slow", "What is 4 * 5?", "waits") as waiting:
             stopping.popen.send_signal(signal.SIGTERM)
             words.append(running.text())
-            assert "".join(words) == "Based on the tools: Calculator returned 437."
+            assert "".join(words) == HELP
             assert name_of(stopping) in stack.execution(running.execution_id)["worker"]
             assert stopping.stop() == 0
             assert stack.get(f"/api/v1/executions/{waiting.execution_id}").json["status"] == "queued"

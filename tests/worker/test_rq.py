@@ -148,10 +148,10 @@ def test_rq_info_shows_queue_and_worker(stack: Stack, client: redis.Redis) -> No
 
 def test_rqs_stop_command_ends_a_running_answer(stack: Stack, client: redis.Redis) -> None:
     with stack.live("slow", "hello", "stopped") as live:
-        live.until_item()
+        first = live.until_item()
         execution_id = live.execution_id
         send_stop_job_command(client, execution_id, serializer=MsgpackSerializer)
-        *_, error, end = live.chunks()
+        *before, error, end = live.chunks()
     assert (error["type"], error["code"], end["type"]) == ("error", "stopped", "end")
     assert error["content"] == "stopped on request"
     assert error["metadata"]["nodeName"] == end["metadata"]["nodeName"] == "AI Agent"
@@ -160,7 +160,8 @@ def test_rqs_stop_command_ends_a_running_answer(stack: Stack, client: redis.Redi
     assert record["ended"] - record["started"] < TIMEOUT_S * 1000
     assert job_of(execution_id, client).get_status() is JobStatus.STOPPED
     assert StartedJobRegistry(queue=queue(client)).get_job_ids() == []
-    assert stack.remembered("slow", "stopped") == []
+    told = "".join(chunk["content"] for chunk in before if chunk["type"] == "item")
+    assert stack.remembered("slow", "stopped") == [("user", "hello"), ("assistant", first["content"] + told)]
     assert stack.say("quick", "What is 19 * 23?", "stopped").text.endswith("returned 437.")
 
 

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import structlog
 from starlette.applications import Starlette
+from starlette.endpoints import HTTPEndpoint
 from starlette.exceptions import HTTPException
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
@@ -31,15 +32,22 @@ from convoq.takeover import Takeover
 
 log = structlog.get_logger()
 
+
+class Webhook(HTTPEndpoint):
+    get, post = staticmethod(chat.show_page), staticmethod(chat.receive_message)
+
+
+class Workflows(HTTPEndpoint):
+    get, post = staticmethod(rest.list_workflows), staticmethod(rest.import_workflow)
+
+
 ROUTES = [
-    Route("/webhook/{path:path}", chat.show_page, methods=["GET"]),
-    Route("/webhook/{path:path}", chat.receive_message, methods=["POST"]),
+    Route("/webhook/{path:path}", Webhook),
     Route("/executions/{id}/stream", executions.resume, methods=["GET"]),
     Route("/executions/{id}/stop", executions.stop, methods=["POST"]),
     Route("/healthz", health.alive, methods=["GET"]),
     Route("/readyz", health.ready, methods=["GET"]),
-    Route("/api/v1/workflows", rest.list_workflows, methods=["GET"]),
-    Route("/api/v1/workflows", rest.import_workflow, methods=["POST"]),
+    Route("/api/v1/workflows", Workflows),
     Route("/api/v1/workflows/{id}", rest.get_workflow, methods=["GET"]),
     Route("/api/v1/executions/{id}", rest.get_execution, methods=["GET"]),
 ]

@@ -9,12 +9,16 @@ from typing import Any, Literal, cast
 
 from starlette.requests import Request as HttpRequest
 
+from convoq.engine.faults import json_fault
 from convoq.errors import BadBody, BadRequest, BadSession, BodyTooLarge
 from convoq.settings import Settings
 
 Action = Literal["sendMessage", "loadPreviousSession"]
 ACTIONS: tuple[Action, ...] = ("sendMessage", "loadPreviousSession")
 SESSION_MAX_CHARS = 256
+MAX_DIGITS = 20
+DISCARDED = 16
+"""How many times the limit a client may send in vain before the connection is closed on it."""
 DEFAULT_SESSION = "default"
 NOT_CONTENT = {"action", "sessionId", "chatInput", "metadata"}
 
@@ -32,19 +36,25 @@ async def read_chat_request(request: HttpRequest, settings: Settings, *, require
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind not in ("application/json", "text/plain", "") and not kind.endswith("+json"):
         raise BadBody(f"content type {kind!r} is not supported: send a JSON object as application/json")
+    if (encoding := request.headers.get("content-encoding", "identity").lower()) != "identity":
+        raise BadBody(f"content encoding {encoding!r} is not supported: send the body as it is")
     body = _parse(await _read(request, settings.max_body_bytes))
     return ChatRequest(_action(body), _session(body, require_session), _item(body, settings))
 
 
 async def _read(request: HttpRequest, limit: int) -> bytes:
-    declared = request.headers.get("content-length", "0")
-    if declared.isdigit() and int(declared) > limit:
-        raise BodyTooLarge(f"the body is {declared} bytes, more than {limit} (CONVOQ_MAX_BODY_BYTES)")
+    """The body. One over the limit is taken in all the same, within reason: who has not sent all reads no answer."""
     body = bytearray()
+    size = 0
     async for part in request.stream():
-        body += part
-        if len(body) > limit:
-            raise BodyTooLarge(f"the body is larger than {limit} bytes (CONVOQ_MAX_BODY_BYTES)")
+        size += len(part)
+        if size <= limit:
+            body += part
+        elif size > DISCARDED * limit:
+            break
+    if size > limit:
+        declared = request.headers.get("content-length", "")
+        raise BodyTooLarge(f"the body is {declared and declared + ' bytes, '}more than {limit} (CONVOQ_MAX_BODY_BYTES)")
     return bytes(body)
 
 
@@ -52,16 +62,27 @@ def _parse(data: bytes) -> dict[str, Any]:
     if not data.strip():
         raise BadBody("the body is empty: send a JSON object with sessionId and chatInput")
     try:
-        body = json.loads(data, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+        body = json.loads(data, parse_constant=_no_constant, parse_int=_integer)
+    except RecursionError:
+        raise BadBody("the body is nested too deeply") from None
+    except ValueError as error:
         raise BadBody(f"the body is not JSON: {error}") from None
     if not isinstance(body, dict):
         raise BadBody(f"the body is a JSON {_name(body)}, not an object")
+    if (fault := json_fault(body)) is not None:
+        raise BadBody(f"the body{f' at {fault.parameter!r}' if fault.parameter else ''}: {fault.message}")
     return body
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _integer(digits: str) -> int:
+    """An integer that msgpack, and so the queue, can carry."""
+    if len(digits) > MAX_DIGITS or not -(1 << 63) <= (value := int(digits)) < 1 << 64:
+        raise BadBody(f"the number {_quote(digits)} in the body does not fit into 64 bits")
+    return value
 
 
 def _name(value: object) -> str:
@@ -88,7 +109,7 @@ def _session(body: dict[str, Any], required: bool) -> str:
         raise BadSession(f"sessionId is a {_name(session)}, not a string")
     if len(session) > SESSION_MAX_CHARS:
         raise BadSession(f"sessionId has {len(session)} characters, more than {SESSION_MAX_CHARS}")
-    if any(unicodedata.category(char) in ("Cc", "Cs") for char in session):
+    if any(unicodedata.category(char) == "Cc" for char in session):
         raise BadSession(f"sessionId {_quote(session)} holds control characters")
     return session
 
@@ -103,10 +124,6 @@ def _item(body: dict[str, Any], settings: Settings) -> dict[str, Any]:
         raise BodyTooLarge(
             f"chatInput has {len(text)} characters, more than {settings.max_message_chars} (CONVOQ_MAX_MESSAGE_CHARS)"
         )
-    try:
-        json.dumps(body, ensure_ascii=False).encode()
-    except (UnicodeEncodeError, RecursionError) as error:
-        raise BadBody(f"the body holds text that is not Unicode: {error}") from None
     session = body.get("sessionId") or DEFAULT_SESSION
     return {**body, "sessionId": session, "action": body.get("action") or "sendMessage", "chatInput": text or ""}
 

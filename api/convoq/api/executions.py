@@ -89,7 +89,7 @@ async def ask_to_stop(state: State, execution_id: str, worker: str, reason: str)
     await state.pipe.run(
         state.stop_script,
         [keys.execution(execution_id), f"rq:pubsub:{worker}"],
-        [reason, json.dumps({"command": "stop-job", "job_id": execution_id})],
+        [reason, json.dumps({"command": "stop-job", "job_id": execution_id, "reason": reason})],
     )
 
 

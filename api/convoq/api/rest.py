@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from convoq import keys
 from convoq.api.state import State, state_of
 from convoq.engine.workflow import parse_workflow_text
-from convoq.errors import BadBody, NotFound, Unauthorized, UnknownExecution
+from convoq.errors import BadBody, BodyTooLarge, NotFound, Unauthorized, UnknownExecution
 from convoq.store.workflows import WorkflowRecord
 
 WORKFLOW_MAX_BYTES = 16 << 20
@@ -25,7 +25,7 @@ def has_key(http: HttpRequest, state: State) -> bool:
         return False
     bearer = http.headers.get("authorization", "").removeprefix("Bearer ")
     given = http.headers.get("x-api-key") or http.headers.get("x-n8n-api-key") or bearer
-    return secrets.compare_digest(given.encode(), state.settings.api_key.get_secret_value().encode())
+    return secrets.compare_digest(given.encode("latin-1"), state.settings.api_key.get_secret_value().encode())
 
 
 def check_key(http: HttpRequest) -> State:
@@ -59,7 +59,7 @@ async def import_workflow(http: HttpRequest) -> Response:
     async for part in http.stream():
         body += part
         if len(body) > WORKFLOW_MAX_BYTES:
-            raise BadBody(f"the workflow is larger than {WORKFLOW_MAX_BYTES} bytes")
+            raise BodyTooLarge(f"the workflow is larger than {WORKFLOW_MAX_BYTES} bytes")
     record = await state.store.save(parse_workflow_text(bytes(body), source="request body"))
     return JSONResponse(_shown(record), 201)
 

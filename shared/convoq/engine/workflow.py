@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -131,6 +131,8 @@ class Workflow:
     definition: Mapping[str, Any] = field(repr=False)
     types: Mapping[str, AnyNode] = field(repr=False)
     triggers: tuple[ChatTriggerInfo, ...] = field(repr=False)
+    warnings: tuple[str, ...] = field(default=(), repr=False)
+    """What works otherwise than its author may expect, for people to read at import."""
 
     def chat_triggers(self) -> list[ChatTriggerInfo]:
         """The enabled ones, in the order of the file."""
@@ -213,7 +215,14 @@ def parse_workflow(data: object, *, source: str, registry: Registry | None = Non
         definition=data,
         types=types,
         triggers=tuple(triggers),
+        warnings=tuple(_warnings(nodes, types)),
     )
+
+
+def _warnings(nodes: Mapping[str, Node], types: Mapping[str, AnyNode]) -> Iterator[str]:
+    for name, node in nodes.items():
+        if not node.disabled and (said := types[name].warn(node)):
+            yield f"{name!r}: {said}"
 
 
 def _default_registry() -> Registry:

@@ -1,9 +1,10 @@
 --!include slots
+--!include sessions
 -- Accept a message: its execution record, its RQ job, its place in the session's order. All or nothing, once per id.
 -- KEYS: 1 execution, 2 job, 3 rate-limit config, 4 allowed, 5 rate-limited, 6 rate-limit keys, 7 queue, 8 queues,
 --       9 waiting, 10 leases, 11 submission (the idempotency key's, or ''), 12 joined messages' suffix
 -- ARGV: 1 id, 2 rate-limit key, 3 execution ttl s, 4 enqueued_at, 5 policy, 6 most waiting, 7 merge window s,
---       8 fingerprint, 9 item JSON, 10 n, then n fields and values of the execution, then the job's
+--       8 fingerprint, 9 item JSON, 10 session's ttl s, 11 n, then n fields and values of the execution, then the job's
 -- Returns {what, id, position, ids…}: what is
 --   admitted   position turns are ahead; ids are waiting executions that it displaced, then (interrupt) the running one
 --   repeated   the same submission was accepted before, as id
@@ -53,7 +54,9 @@ if policy == 'merge' and ahead[1] then
     if KEYS[11] ~= '' then
         redis.call('HSET', KEYS[11], 'id', host, 'fingerprint', ARGV[8])
         redis.call('EXPIRE', KEYS[11], ARGV[3])
+        belongs(key, KEYS[11], ARGV[10])
     end
+    seen(key, host, now, ARGV[10])
     return { 'joined', host, position_of(host) }
 end
 if redis.call('ZCARD', waiting) >= tonumber(ARGV[6]) then
@@ -77,10 +80,10 @@ if policy == 'latest' or policy == 'interrupt' then
     end
 end
 
-local fields = tonumber(ARGV[10])
-redis.call('HSET', execution, 'status', 'queued', 'attempt', 0, 'seq', 0, 'bytes', 0, unpack(ARGV, 11, 10 + fields))
+local fields = tonumber(ARGV[11])
+redis.call('HSET', execution, 'status', 'queued', 'attempt', 0, 'seq', 0, 'bytes', 0, unpack(ARGV, 12, 11 + fields))
 redis.call('EXPIRE', execution, ARGV[3])
-redis.call('HSET', job, unpack(ARGV, 11 + fields))
+redis.call('HSET', job, unpack(ARGV, 12 + fields))
 redis.call('EXPIRE', job, ARGV[3])
 redis.call('SADD', KEYS[8], KEYS[7])
 redis.call('SADD', KEYS[6], key)
@@ -88,7 +91,9 @@ redis.call('HSET', KEYS[3], 'concurrency', 1)
 if KEYS[11] ~= '' then
     redis.call('HSET', KEYS[11], 'id', id, 'fingerprint', ARGV[8])
     redis.call('EXPIRE', KEYS[11], ARGV[3])
+    belongs(key, KEYS[11], ARGV[10])
 end
+seen(key, id, now, ARGV[10])
 if policy == 'merge' and tonumber(ARGV[7]) > 0 then
     local due = string.format('%.6f', now + tonumber(ARGV[7]))
     redis.call('HSET', execution, 'not_before', due)

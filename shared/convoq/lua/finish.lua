@@ -1,13 +1,15 @@
 --!include slots
 --!include emit
 --!include apply
+--!include sessions
 -- End an execution: last chunks, record, run data, RQ's registries, the session's slot. All or nothing, and only for who
 -- may: the attempt that holds it (`running`), anybody once its lease has lapsed (`lapsed`) or before a worker took it
 -- (`queued`). Returns 1 done, 0 not so (any more), -2 the log is not at `first seq`.
 -- KEYS: 1 execution, 2 log, 3 leases, 4 run data, 5 rate-limit config, 6 allowed, 7 rate-limited, 8 rate-limit keys,
---       9 waiting, 10 joined messages
+--       9 waiting, 10 joined messages, 11 the chat's thread
 -- ARGV: 1 id, 2 attempt, 3 first seq, 4 count, 5 payload, 6 size, 7 log ttl s, 8 status, 9 error JSON, 10 now ms,
---       11 run data, 12 run data ttl s, 13 rate-limit key, 14 enqueued_at, 15 who may, 16 partial answer, RQ's commands
+--       11 run data, 12 run data ttl s, 13 rate-limit key, 14 enqueued_at, 15 who may, 16 partial answer,
+--       17 exchange for the thread (or ''), 18 exchanges kept, 19 thread's ttl s, 20 session's ttl s, RQ's commands
 local id, who = ARGV[1], ARGV[15]
 if who == 'lapsed' and tonumber(redis.call('ZSCORE', KEYS[3], id) or 'inf') > server_time() then
     return 0
@@ -30,6 +32,12 @@ redis.call('DEL', KEYS[10])
 if ARGV[11] ~= '' then
     redis.call('SET', KEYS[4], ARGV[11], 'EX', ARGV[12])
 end
-apply(17)
+if ARGV[17] ~= '' then
+    redis.call('RPUSH', KEYS[11], ARGV[17])
+    redis.call('LTRIM', KEYS[11], -ARGV[18], -1)
+    redis.call('EXPIRE', KEYS[11], ARGV[19])
+end
+seen(ARGV[13], id, server_time(), ARGV[20])
+apply(21)
 release(id, KEYS[6], KEYS[7], KEYS[5], KEYS[8], ARGV[13], ARGV[14])
 return 1

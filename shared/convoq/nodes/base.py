@@ -117,6 +117,13 @@ class Context(Protocol[P_co]):
         """One value, or a structure of them, with its expressions evaluated on that item."""
         ...
 
+    async def before_effect(self) -> None:
+        """To be awaited before anything that must not happen twice: from here on a lost run is not run again.
+
+        Raises `Fenced` when it is run elsewhere already.
+        """
+        ...
+
 
 class RunContext(Context[P_co], Protocol[P_co]):
     """What a main node sees."""
@@ -142,10 +149,6 @@ class RunContext(Context[P_co], Protocol[P_co]):
         """Whether the cancellation that arrives was asked for by a person: what was said so far is to be kept."""
         ...
 
-    async def before_effect(self) -> None:
-        """To be awaited before anything that must not happen twice: from here on a lost run is not run again."""
-        ...
-
     async def send_chunk(self, kind: Literal["begin", "item", "end"], item_index: int, text: str = "") -> None: ...
 
     def sub_run(
@@ -163,6 +166,10 @@ class NodeType(Generic[P]):
     aliases: ClassVar[tuple[str, ...]] = ()
     versions: ClassVar[tuple[float, float]]
     parameters_class: ClassVar[builtins.type[Parameters]]
+
+    def warn(self, node: Node) -> str | None:
+        """What somebody who imports this node should know of it, though it works."""
+        return None
 
 
 class MainNode(NodeType[P]):

@@ -19,6 +19,7 @@ from convoq.engine.run import WorkflowRun
 from convoq.engine.services import Services
 from convoq.engine.workflow import Workflow
 from convoq.errors import ConvoqError, ExecutionFailed, Fenced, Stopped, StreamTooLarge, TimedOut
+from convoq.memory.thread import Exchange
 from convoq.nodes.base import ConnectionType, ExecutionInfo, Item, NodeRun
 from convoq.protocol import Chunk
 from convoq.queue import Request
@@ -52,12 +53,14 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How an attempt ended: the stream's last entry, the run data (JSON, or empty), what a cut-off answer had said."""
+    """How an attempt ended: the stream's last entry, the run data (JSON, or empty), what a cut-off answer had said, and
+    what the session's thread is to keep of a good one."""
 
     ended: Ended
     entry: Entry
     run_data: bytes
     partial: str = ""
+    exchange: bytes = b""
 
 
 RunJob = Callable[[Claim, float], Awaitable[Result]]
@@ -89,6 +92,7 @@ class ChatJob:
             before_effect=partial(self._before_effect, claim),
         )
         claim.on_cancel = partial(_cancelled, hooks)
+        started = self._services.clock()
         outcome, run_data = await self._outcome(claim, hooks, timeout_s)
         try:
             first, tail = await writer.close()
@@ -98,7 +102,8 @@ class ChatJob:
             outcome, first, tail = failed(error), writer.next, []
         last = await self._last_chunks(outcome, hooks, tail)
         ended = _ended(outcome)
-        return Result(ended, number(last, first, ended), run_data, hooks.text if outcome.error else "")
+        exchange = self._exchange(claim, outcome, started)
+        return Result(ended, number(last, first, ended), run_data, hooks.text if outcome.error else "", exchange)
 
     async def _outcome(self, claim: Claim, hooks: Hooks, timeout_s: float) -> tuple[Outcome, bytes]:
         run: WorkflowRun | None = None
@@ -139,6 +144,11 @@ class ChatJob:
             names = [keys.execution(claim.execution_id), keys.run_data(claim.execution_id)]
             arguments: list[Argument] = [claim.attempt, run.run_data_json(), settings.execution_ttl_s]
             self._pipe.start(load_script("checkpoint"), names, arguments)
+
+    def _exchange(self, claim: Claim, outcome: Outcome, started: float) -> bytes:
+        if outcome.error is not None or not (said := claim.request.item.get("chatInput")):
+            return b""
+        return Exchange(claim.execution_id, str(said), outcome.reply_text(), started, self._services.clock()).encoded()
 
     def _info(self, claim: Claim, workflow: Workflow) -> ExecutionInfo:
         return ExecutionInfo(

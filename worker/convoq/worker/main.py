@@ -8,6 +8,7 @@ import uvloop
 from redis.exceptions import RedisError
 
 from convoq.errors import ConfigError, Unavailable
+from convoq.logs import configure_logs
 from convoq.redis import Pipe, async_client, sync_client
 from convoq.settings import Settings
 from convoq.worker.job import ChatJob
@@ -17,6 +18,7 @@ from convoq.worker.worker import AsyncWorker
 
 def work(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT and everything is drained. Raises `Unavailable` where Redis does not answer."""
+    configure_logs(settings)
     uvloop.run(_work(settings))
 
 

@@ -11,6 +11,7 @@ from convoq.engine.services import Services
 from convoq.engine.workflow import Workflow
 from convoq.errors import NotFound
 from convoq.memory.redis_list import RedisMemories
+from convoq.memory.thread import RedisThreads
 from convoq.redis import Pipe
 from convoq.settings import Settings
 from convoq.store.workflows import WorkflowStore
@@ -25,7 +26,12 @@ class Runtime:
         self._store = WorkflowStore(client)
         self._workflows: dict[str, Workflow] = {}
         self._http: aiohttp.ClientSession | None = None
-        self.services = Services(settings=settings, open_memory=RedisMemories(pipe), http=self._session)
+        self.services = Services(
+            settings=settings,
+            open_memory=RedisMemories(pipe),
+            http=self._session,
+            read_thread=RedisThreads(pipe),
+        )
 
     async def __aenter__(self) -> Self:
         return self

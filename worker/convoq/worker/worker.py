@@ -36,6 +36,7 @@ DEQUEUE_S = 1
 """How long one BLMOVE blocks: also the longest that an idle worker takes to notice a stop."""
 TAKES_JOBS_S = 5 * DEQUEUE_S
 """A worker whose last look at the queue is older than this does not count as one that takes jobs."""
+STOPPED = "stopped on request"
 WORKER_TTL_S = 30
 """RQ forgets a worker that was killed 60 s after this."""
 HEARTBEAT_S = 10.0
@@ -214,6 +215,7 @@ class AsyncWorker(BaseWorker):
             commands,
             run_data=result.run_data,
             partial=result.partial,
+            exchange=result.exchange,
         )
         return done == 1
 
@@ -310,21 +312,21 @@ class AsyncWorker(BaseWorker):
     def handle_payload(self, message: Any) -> None:
         payload = parse_payload(message)
         if payload["command"] == "stop-job":
-            self._stop(payload.get("job_id", ""))
+            self._stop(payload.get("job_id", ""), payload.get("reason", STOPPED))
         else:
             super().handle_payload(message)  # type: ignore[no-untyped-call]
 
     def request_stop_execution(self, execution_id: str) -> None:
         if execution := self.executions.get(execution_id):
-            self._stop(execution.job_id)
+            self._stop(execution.job_id, STOPPED)
 
-    def _stop(self, job_id: str) -> None:
+    def _stop(self, job_id: str, reason: str) -> None:
         assert self._loop is not None
-        self._loop.call_soon_threadsafe(self.stop_execution, job_id)
+        self._loop.call_soon_threadsafe(self.stop_execution, job_id, reason)
 
-    def stop_execution(self, job_id: str) -> None:
+    def stop_execution(self, job_id: str, reason: str) -> None:
         if running := self._running.get(job_id):
-            running.claim.cancel(Stopped("stopped on request"))
+            running.claim.cancel(Stopped(reason))
 
     def kill_horse(self, sig: signal.Signals = signal.SIGKILL) -> None:
         log.warning("kill-horse is ignored: executions share this process; use stop-job")

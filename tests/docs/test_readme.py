@@ -1,0 +1,88 @@
+"""What README.md says is so."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from convoq.cli.main import app
+from convoq.nodes.registry import NODES
+from tests.cli.support import needs_curl, running_up
+from tests.docs.readme import README, made
+from tests.stack import ROOT
+
+TEXT = README.read_text()
+COMMANDS: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
+CURL = re.search(r"^ {4}\$ (curl -N .*)$", TEXT, re.MULTILINE)
+
+
+def test_readme_is_short() -> None:
+    assert len(TEXT.splitlines()) <= 150
+
+
+def test_the_settings_table_is_that_of_the_code() -> None:
+    assert made(TEXT) == TEXT, "run `make docs`"
+
+
+def test_every_command_is_documented_and_every_documented_one_exists() -> None:
+    table = re.findall(r"^\| `convoq ([a-z]+)", TEXT, re.MULTILINE)
+    assert sorted(table) == sorted(COMMANDS)
+    named = re.findall(r"`convoq ([a-z]+)|^ {4}convoq ([a-z]+)", TEXT, re.MULTILINE)
+    assert {first or second for first, second in named} <= set(COMMANDS)
+
+
+def test_every_command_has_a_help() -> None:
+    for name, command in COMMANDS.items():
+        assert command.help, name
+
+
+def test_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"make ([a-z]+)", TEXT):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", TEXT):
+        assert (ROOT / target).exists(), target
+
+
+def test_every_node_type_is_listed_with_its_versions() -> None:
+    rows = re.findall(r"^\| [^|]+ \| ([\d.]+)(?: – ([\d.]+))? \|", TEXT, re.MULTILINE)
+    spans = sorted((float(low), float(high or low)) for low, high in rows)
+    # the manual trigger shares the Chat Trigger's row
+    assert spans == sorted(node.versions for node in NODES if not node.type.endswith("manualChatTrigger"))
+
+
+@pytest.mark.slow
+@needs_curl
+def test_the_two_commands_of_the_readme(tmp_path: Path) -> None:
+    """`make up` is `convoq up`; the line in the README is the one it prints, and answers as the README shows."""
+    recipe = subprocess.run(["make", "-n", "up"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    arguments = shlex.split(re.findall(r"convoq (up .*)", recipe)[-1])
+    assert arguments == ["up", "--workers", "2", "--port", "8080"]
+    assert CURL is not None
+    with running_up(tmp_path, "--workers", "2") as up:
+        port = re.search(r":(\d+)/", up.url)
+        assert port
+        assert up.curl.replace(port[1], "8080") == CURL[1]
+        answer = subprocess.run(["bash", "-c", up.curl], capture_output=True, text=True, timeout=30)
+    lines = [json.loads(line) for line in answer.stdout.splitlines()]
+    assert "".join(line.get("content", "") for line in lines).endswith("437.")
+    assert lines[-1]["type"] == "end"
+    shown = TEXT[CURL.end() :].partition("\n\n")[0].strip().splitlines()
+    assert [json.loads(line)["type"] for line in shown if "…" != line.strip()] == [
+        "begin",
+        "item",
+        "item",
+        "item",
+        "end",
+    ]
+    assert json.loads(shown[-1])["seq"] == lines[-1]["seq"]
