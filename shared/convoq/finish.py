@@ -48,7 +48,7 @@ class Finisher:
         `exchange` is what the session's thread is to keep of it (`convoq.memory.thread`).
         """
         settings = self._settings
-        slot = Slot.of(slot_key, self._connection)
+        slot = Slot.of(slot_key)
         done: int = await self._pipe.run(
             self._script,
             [

@@ -1,8 +1,7 @@
 """How convoq talks to Redis: one auto-pipelined connection for commands and scripts, one for pub/sub.
 
-A `Pipe` sends whatever its callers have asked for since the last reply as one batch, so that a busy process pays for
-few round trips. After a broken connection it connects again and sends the unanswered batch again: everything sent
-through a `Pipe` must be idempotent, and convoq's scripts are.
+After a broken connection a `Pipe` connects again and sends what is unanswered again: everything sent through it must be
+idempotent, and convoq's scripts are.
 """
 
 from __future__ import annotations
@@ -10,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, Protocol, cast
 
 import redis
 import structlog
+from hiredis import pack_command
 from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio.connection import AbstractConnection, ConnectionPool
 from redis.asyncio.sentinel import Sentinel as AsyncSentinel
@@ -140,19 +141,26 @@ class _Connected:
 class _Call:
     arguments: tuple[Argument, ...]
     reply: asyncio.Future[Any]
-    script: Script | None = field(default=None)
+    script: Script | None
+    sent_at: float = 0.0
 
 
 class Pipe:
-    """The auto-pipelined connection. One per process and event loop; start it with `async with`."""
+    """The auto-pipelined connection. One per process and event loop; start it with `async with`.
+
+    Commands are written as they come, all that came in one turn of the event loop together, and replies are read as
+    they come: nobody waits for anybody's round trip but his own.
+    """
 
     def __init__(self, client: AsyncRedis) -> None:
         self._connected = _Connected(client, "commands")
-        self._waiting: list[_Call] = []
+        self._waiting: deque[_Call] = deque()
+        self._unanswered: deque[_Call] = deque()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Pipe:
+        self._loop = asyncio.get_running_loop()
         self._task = asyncio.create_task(self._run(), name="redis-pipe")
         return self
 
@@ -163,66 +171,99 @@ class Pipe:
         await asyncio.gather(self._task, return_exceptions=True)
         await self._connected.drop()
 
-    def send(self, *arguments: Argument, script: Script | None = None) -> asyncio.Future[Any]:
+    def send(self, *arguments: Argument) -> asyncio.Future[Any]:
         """Queue a command; the future gets its reply. Commands are applied in the order of the calls."""
-        if self._task is None or self._task.done():
-            raise Unavailable("the Redis connection of this process is closed")
-        call = _Call(arguments, asyncio.get_running_loop().create_future(), script)
-        self._waiting.append(call)
-        self._wake.set()
-        return call.reply
+        return self._send(arguments, None)
 
     async def command(self, *arguments: Argument) -> Any:
         """One command's reply, bytes. Raises `ResponseError`."""
-        return await self.send(*arguments)
+        return await self._send(arguments, None)
 
     async def run(self, script: Script, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
         """One script's reply, by EVALSHA, or EVAL where the server does not know it yet."""
         return await self.start(script, keys, arguments)
 
     def start(self, script: Script, keys: Sequence[str], arguments: Sequence[Argument]) -> asyncio.Future[Any]:
-        return self.send("EVALSHA", script.sha, len(keys), *keys, *arguments, script=script)
+        """As `run`, for who does not wait."""
+        return self._send(("EVALSHA", script.sha, len(keys), *keys, *arguments), script)
+
+    def _send(self, arguments: tuple[Argument, ...], script: Script | None) -> asyncio.Future[Any]:
+        if self._task is None or self._task.done():
+            raise Unavailable("the Redis connection of this process is closed")
+        call = _Call(arguments, self._loop.create_future(), script)
+        self._waiting.append(call)
+        self._wake.set()
+        return call.reply
 
     async def _run(self) -> None:
         while True:
+            try:
+                connection = await self._connected.use()
+                self._wake.set()
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self._write(connection))
+                    group.create_task(self._read(connection))
+                    group.create_task(self._watch())
+            except* AuthenticationError as errors:
+                self._refuse(errors.exceptions[0])
+                await self._connected.drop(errors)
+                await self._connected.pause()
+            except* Exception as errors:  # whatever it was: nobody may wait for a pipe that is dead
+                await self._connected.drop(errors.exceptions[0])
+                await self._connected.pause()
+            self._waiting.extendleft(reversed(self._unanswered))
+            self._unanswered.clear()
+
+    async def _write(self, connection: AbstractConnection) -> None:
+        while True:
             await self._wake.wait()
             self._wake.clear()
-            batch = [call for call in self._waiting if not call.reply.done()]
-            self._waiting.clear()
-            while batch:
-                batch = await self._exchange(batch)
-
-    async def _exchange(self, batch: list[_Call]) -> list[_Call]:
-        """Send a batch and hand out its replies; what must be sent again is returned."""
-        again: list[_Call] = []
-        try:
-            connection = await self._connected.use()
-            async with asyncio.timeout(REPLY_TIMEOUT_S):
-                await connection.send_packed_command(connection.pack_commands([call.arguments for call in batch]))
-                for call in batch:
-                    try:
-                        reply = await connection.read_response(timeout=math.inf)
-                    except NoScriptError:
-                        assert call.script is not None
-                        call.arguments = ("EVAL", call.script.source, *call.arguments[2:])
-                        again.append(call)
-                    except ReadOnlyError:  # a failover: this server is no longer the master
-                        raise
-                    except ResponseError as error:
-                        if not call.reply.done():
-                            call.reply.set_exception(error)
-                    else:
-                        if not call.reply.done():
-                            call.reply.set_result(reply)
-        except AuthenticationError as error:
-            for call in batch:
+            now = self._loop.time()
+            words = []
+            while self._waiting:
+                call = self._waiting.popleft()
                 if not call.reply.done():
-                    call.reply.set_exception(Unavailable(f"Redis refused the password: {error}"))
-        except Exception as error:  # whatever it was: nobody may wait for a pipe that is dead
-            await self._connected.drop(error)
-            await self._connected.pause()
-            again = [call for call in batch if not call.reply.done()]
-        return again
+                    call.sent_at = now
+                    self._unanswered.append(call)
+                    words.append(pack_command(call.arguments))
+            if words:
+                await connection.send_packed_command([b"".join(words)])
+
+    async def _read(self, connection: AbstractConnection) -> None:
+        while True:
+            try:
+                reply = await connection.read_response(timeout=math.inf, disconnect_on_error=False)
+            except NoScriptError:
+                call = self._unanswered.popleft()
+                assert call.script is not None
+                call.arguments = ("EVAL", call.script.source, *call.arguments[2:])
+                self._waiting.append(call)
+                self._wake.set()
+                continue
+            except ReadOnlyError:  # a failover: this server is no longer the master
+                raise
+            except ResponseError as error:
+                call = self._unanswered.popleft()
+                if not call.reply.done():
+                    call.reply.set_exception(error)
+                continue
+            call = self._unanswered.popleft()
+            if not call.reply.done():
+                call.reply.set_result(reply)
+
+    async def _watch(self) -> None:
+        """A server that does not answer counts as gone."""
+        while True:
+            await asyncio.sleep(REPLY_TIMEOUT_S / 5)
+            if self._unanswered and self._loop.time() - self._unanswered[0].sent_at > REPLY_TIMEOUT_S:
+                raise RedisTimeout(f"no reply for {REPLY_TIMEOUT_S:g} s")
+
+    def _refuse(self, error: BaseException) -> None:
+        for call in (*self._unanswered, *self._waiting):
+            if not call.reply.done():
+                call.reply.set_exception(Unavailable(f"Redis refused the password: {error}"))
+        self._unanswered.clear()
+        self._waiting.clear()
 
 
 class OnMessage(Protocol):

@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal, cast
 
 import msgpack
 import msgspec
 
 from convoq import keys
-from convoq.errors import ExecutionFailed, Fenced, StreamTooLarge
+from convoq.errors import ExecutionFailed, Fenced, StreamTooLarge, Unavailable
 from convoq.protocol import Chunk, encode_line
-from convoq.redis import Pipe, load_script
+from convoq.redis import Argument, Pipe, load_script
 from convoq.settings import Settings
 
 Status = Literal["success", "error", "stopped"]
@@ -78,6 +79,54 @@ def number(chunks: Iterable[Chunk], first: int, end: Ended | None = None) -> Ent
     return Entry(first, seq - first, bytes(lines), end)
 
 
+class Outbox:
+    """Publishes for all streams of a process: one script call at a time takes what all of them have to say meanwhile.
+
+    Idle, a chunk goes out at once; under load chunks gather for the length of one round trip.
+    """
+
+    MOST_STREAMS = 200
+    """Per call: bounds how long one call keeps the server from others."""
+
+    def __init__(self, pipe: Pipe, settings: Settings) -> None:
+        self._pipe = pipe
+        self._limits = (settings.stream_ttl_s, settings.stream_max_bytes, settings.stream_max_chunks)
+        self._script = load_script("publish")
+        self._ready: dict[StreamWriter, None] = {}
+        self._sending = False
+        self.settings = settings
+
+    def put(self, writer: StreamWriter) -> None:
+        """The writer has something to say."""
+        self._ready[writer] = None
+        if not self._sending:
+            self._sending = True
+            asyncio.get_running_loop().call_soon(self._send)
+
+    def _send(self) -> None:
+        writers = list(islice(self._ready, self.MOST_STREAMS))
+        names: list[str] = []
+        arguments: list[Argument] = [*self._limits]
+        for writer in writers:
+            del self._ready[writer]
+            names += writer.keys
+            arguments += writer.take()
+        try:
+            reply = self._pipe.start(self._script, names, arguments)
+        except Unavailable as error:
+            self._sent(writers, error)
+        else:
+            reply.add_done_callback(lambda reply: self._sent(writers, reply.exception() or reply.result()))
+
+    def _sent(self, writers: Sequence[StreamWriter], answer: BaseException | Sequence[int]) -> None:
+        self._sending = False
+        for index, writer in enumerate(writers):
+            writer.sent(answer if isinstance(answer, BaseException) else answer[index])
+        if self._ready and not self._sending:
+            self._sending = True
+            self._send()
+
+
 class StreamWriter:
     """One attempt's writing end. At most one batch is under way: what comes meanwhile makes the next one.
 
@@ -86,16 +135,15 @@ class StreamWriter:
 
     HIGH_WATER = 1000
 
-    def __init__(self, pipe: Pipe, execution_id: str, attempt: int, settings: Settings, *, first: int = 0) -> None:
-        self._pipe = pipe
-        self._keys = [keys.execution(execution_id), keys.stream_log(execution_id)]
+    def __init__(self, outbox: Outbox, execution_id: str, attempt: int) -> None:
+        self.keys = (keys.execution(execution_id), keys.stream_log(execution_id))
+        self._outbox = outbox
         self._attempt = attempt
-        self._settings = settings
-        self._next = first
+        self._next = 0
         self._waiting: list[Chunk] = []
-        self._sending: asyncio.Task[None] | None = None
+        self._under_way: Entry | None = None
         self._failure: BaseException | None = None
-        self._script = load_script("publish")
+        self._idle: asyncio.Future[None] | None = None
 
     @property
     def next(self) -> int:
@@ -107,59 +155,63 @@ class StreamWriter:
         if self._failure is not None:
             raise self._failure
         self._waiting.append(chunk)
-        if self._sending is None:
-            self._sending = asyncio.create_task(self._drain())
+        if self._under_way is None:
+            self._outbox.put(self)
         elif len(self._waiting) >= self.HIGH_WATER:
             await self.flush()
 
     async def flush(self) -> None:
         """Until all that was sent is in the log."""
-        while self._sending is not None:
-            await asyncio.shield(self._sending)
+        while self._failure is None and (self._waiting or self._under_way is not None):
+            await self._settled()
         if self._failure is not None:
             raise self._failure
 
     async def close(self) -> tuple[int, list[Chunk]]:
         """Take what is unsent, let what is under way finish: the next number, and the chunks for the last entry."""
         unsent, self._waiting = self._waiting, []
-        while self._sending is not None:
-            await asyncio.shield(self._sending)
+        while self._under_way is not None:
+            await self._settled()
         if self._failure is not None:
             raise self._failure
         return self._next, unsent
 
-    async def _drain(self) -> None:
-        try:
-            while self._waiting:
-                chunks, self._waiting = self._waiting, []
-                await self._publish(chunks)
-        except Exception as error:
-            self._failure = error
-            self._waiting.clear()
-        finally:
-            self._sending = None
+    async def _settled(self) -> None:
+        if self._idle is None:
+            self._idle = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._idle)
 
-    async def _publish(self, chunks: Sequence[Chunk]) -> None:
-        entry = number(chunks, self._next)
-        settings = self._settings
-        done = await self._pipe.run(
-            self._script,
-            self._keys,
-            [
-                *(self._attempt, entry.first, entry.count, entry.pack(), len(entry.lines)),
-                *(settings.stream_ttl_s, settings.stream_max_bytes, settings.stream_max_chunks),
-            ],
-        )
-        if done == 0:
-            raise Fenced("another attempt has taken this execution over")
-        if done == -1:
-            raise StreamTooLarge(
+    def take(self) -> tuple[Argument, ...]:
+        """For the outbox: the batch that goes now, as the script's arguments. It may be empty."""
+        chunks, self._waiting = self._waiting, []
+        self._under_way = entry = number(chunks, self._next)
+        return (self._attempt, entry.first, entry.count, entry.pack(), len(entry.lines))
+
+    def sent(self, answer: BaseException | int) -> None:
+        """For the outbox: what became of the batch."""
+        entry, self._under_way = self._under_way, None
+        assert entry is not None
+        if answer == 1:
+            self._next = entry.next
+            if self._waiting:
+                self._outbox.put(self)
+        else:
+            self._failure = answer if isinstance(answer, BaseException) else self._refused(answer, entry)
+            self._waiting.clear()
+        if self._idle is not None:
+            self._idle.set_result(None)
+            self._idle = None
+
+    def _refused(self, answer: int, entry: Entry) -> ExecutionFailed:
+        settings = self._outbox.settings
+        if answer == 0:
+            return Fenced("another attempt has taken this execution over")
+        if answer == -1:
+            return StreamTooLarge(
                 f"the answer is larger than {settings.stream_max_bytes} bytes or {settings.stream_max_chunks} chunks "
                 "(CONVOQ_STREAM_MAX_BYTES, CONVOQ_STREAM_MAX_CHUNKS)"
             )
-        if done != 1:
-            raise ExecutionFailed(f"the stream lost what came before chunk {entry.first}: Redis went back in time")
-        self._next = entry.next
+        return ExecutionFailed(f"the stream lost what came before chunk {entry.first}: Redis went back in time")
 
 
 async def read_log(pipe: Pipe, execution_id: str, seq: int, *, count: int = 100) -> list[Entry]:

@@ -135,7 +135,7 @@ class Takeover:
             log.warning("execution runs again: its worker is lost", execution=record.id, worker=record.worker)
 
     async def _let_through(self, record: Record) -> None:
-        slot = Slot.of(record.slot, self._connection)
+        slot = Slot.of(record.slot)
         names = [keys.execution(record.id), keys.LEASES, slot.allowed, slot.limited]
         await self._pipe.run(self._due, names, [record.id, utcformat(now())])
 

@@ -35,6 +35,8 @@ class Reader:
         self._behind = False
         self._wake = asyncio.Event()
         self._left = False
+        self._deadline = 0.0
+        self._timer: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> Self:
         await self._hub.join(self)
@@ -52,6 +54,8 @@ class Reader:
 
     def close(self) -> None:
         """Stop listening. Harmless when repeated."""
+        if self._timer is not None:
+            self._timer.cancel()
         self._hub.leave(self)
 
     def push(self, data: bytes) -> None:
@@ -104,14 +108,28 @@ class Reader:
                 self._live.extendleft(reversed(entries))
                 self._behind = self._behind or len(entries) == LOG_PAGE
             else:
-                self._wake.clear()
-                try:
-                    async with asyncio.timeout(timeout_s):
-                        await self._wake.wait()
-                except TimeoutError:
+                if not await self._heard(timeout_s):
                     await self._check()
                     return None
         return None
+
+    async def _heard(self, timeout_s: float) -> bool:
+        """Wait for news. One timer a reader, moved on when it rings too early: cheaper than one a wait."""
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.time() + timeout_s
+        if self._timer is None:
+            self._timer = loop.call_at(self._deadline, self._ring)
+        self._wake.clear()
+        await self._wake.wait()
+        return bool(self._live) or self._behind or self._left
+
+    def _ring(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = None
+        if loop.time() < self._deadline:
+            self._timer = loop.call_at(self._deadline, self._ring)
+        else:
+            self._wake.set()
 
     def _advance(self, entry: Entry) -> Entry:
         entry = entry.after(self._seq)

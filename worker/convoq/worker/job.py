@@ -24,7 +24,7 @@ from convoq.nodes.base import ConnectionType, ExecutionInfo, Item, NodeRun
 from convoq.protocol import Chunk
 from convoq.queue import Request
 from convoq.redis import Argument, Pipe, load_script
-from convoq.stream import Ended, Entry, StreamWriter, number
+from convoq.stream import Ended, Entry, Outbox, StreamWriter, number
 
 log = structlog.get_logger()
 
@@ -82,11 +82,12 @@ class ChatJob:
 
     def __init__(self, pipe: Pipe, services: Services, find_workflow: FindWorkflow) -> None:
         self._pipe = pipe
+        self._outbox = Outbox(pipe, services.settings)
         self._services = services
         self._find_workflow = find_workflow
 
     async def __call__(self, claim: Claim, timeout_s: float) -> Result:
-        writer = StreamWriter(self._pipe, claim.execution_id, claim.attempt, self._services.settings)
+        writer = StreamWriter(self._outbox, claim.execution_id, claim.attempt)
         hooks = Hooks(
             send_chunk=writer.send if claim.request.stream else None,
             before_effect=partial(self._before_effect, claim),
