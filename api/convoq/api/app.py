@@ -16,17 +16,21 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from convoq.api import chat, executions, health, rest
+from convoq.api import chat, executions, health, rest, sessions
 from convoq.api.cors import Cors
 from convoq.api.relay import Hub
 from convoq.api.state import State
 from convoq.api.triggers import Triggers
+from convoq.credentials import read_credentials
 from convoq.engine.services import Services
 from convoq.errors import ConvoqError, ExecutionFailed
+from convoq.memory.pools import Pools
 from convoq.memory.redis_list import RedisMemories
 from convoq.queue import ChatQueue
-from convoq.redis import Pipe, async_client, load_script, sync_client
+from convoq.redis import Pipe, async_client, sync_client
 from convoq.settings import Settings
+from convoq.stopping import Stopper
+from convoq.store.sessions import SessionStore
 from convoq.store.workflows import WorkflowStore
 from convoq.takeover import Takeover
 
@@ -41,6 +45,14 @@ class Workflows(HTTPEndpoint):
     get, post = staticmethod(rest.list_workflows), staticmethod(rest.import_workflow)
 
 
+class Sessions(HTTPEndpoint):
+    get, delete = staticmethod(sessions.list_sessions), staticmethod(sessions.delete_sessions)
+
+
+class Session(HTTPEndpoint):
+    get, delete = staticmethod(sessions.get_session), staticmethod(sessions.delete_session)
+
+
 ROUTES = [
     Route("/webhook/{path:path}", Webhook),
     Route("/executions/{id}/stream", executions.resume, methods=["GET"]),
@@ -49,6 +61,8 @@ ROUTES = [
     Route("/readyz", health.ready, methods=["GET"]),
     Route("/api/v1/workflows", Workflows),
     Route("/api/v1/workflows/{id}", rest.get_workflow, methods=["GET"]),
+    Route("/api/v1/workflows/{id}/sessions", Sessions),
+    Route("/api/v1/workflows/{id}/sessions/{session:path}", Session),
     Route("/api/v1/executions/{id}", rest.get_execution, methods=["GET"]),
 ]
 
@@ -61,15 +75,32 @@ def create_app(settings: Settings) -> ASGIApp:
         async with Pipe(client) as pipe, Hub(pipe, async_client(settings.redis_url), settings) as hub:
             store = WorkflowStore(client)
             queue = ChatQueue(pipe, connection, settings)
-            services = Services(settings, RedisMemories(pipe), http=_no_http)
+            services = Services(
+                settings,
+                RedisMemories(pipe),
+                http=_no_http,
+                credential=read_credentials(settings.credentials_file),
+                pools=Pools(pipe, settings.redis_url),
+            )
             takeover = Takeover(pipe, connection, settings)
+            stopper = Stopper(pipe, takeover, settings)
             app.state.convoq = State(
-                settings, pipe, hub, queue, store, Triggers(store), services, takeover, load_script("stop")
+                settings,
+                pipe,
+                hub,
+                queue,
+                store,
+                Triggers(store),
+                services,
+                takeover,
+                stopper,
+                SessionStore(pipe, stopper),
             )
             watch = asyncio.create_task(takeover.watch())
             yield
             watch.cancel()
             await asyncio.gather(watch, return_exceptions=True)
+            await services.pools.close()
         await client.aclose()
         connection.close()
 

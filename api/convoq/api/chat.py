@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from convoq.api.body import ChatRequest, read_chat_request
 from convoq.api.cors import allowed
-from convoq.api.executions import end_in_the_way, stop_execution
+from convoq.api.executions import end_in_the_way
 from convoq.api.history import previous_session
 from convoq.api.page import PageConfig, chat_page, page_headers
 from convoq.api.relay import Reader
@@ -114,7 +114,7 @@ async def run(state: State, chat: Chat, message: ChatRequest, form: Form, terms:
             headers,
             state.settings.keepalive_s,
             position=admitted.position,
-            on_left=partial(stop_execution, state, admitted.execution_id, "the client left")
+            on_left=partial(state.stopper.stop, admitted.execution_id, "the client left")
             if chat.trigger.parameters.options.cancel_on_disconnect
             else None,
         )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import secrets
 from uuid import UUID
 
@@ -14,11 +12,8 @@ from convoq import keys
 from convoq.api.reply import BY_ACCEPT, Form, StreamReply
 from convoq.api.rest import has_key
 from convoq.api.state import State, state_of
-from convoq.errors import BadRequest, Gone, Unauthorized, Unavailable, UnknownExecution
-
-ENDED = ("success", "error", "stopped")
-STOP_ASK_S = 0.25
-"""How often a worker is asked to stop: its command channel may have been cut just then."""
+from convoq.errors import BadRequest, Gone, Unauthorized, UnknownExecution
+from convoq.stopping import ENDED
 
 
 async def resume(http: HttpRequest) -> Response:
@@ -51,46 +46,16 @@ async def stop(http: HttpRequest) -> Response:
     state = state_of(http)
     execution_id = http.path_params["id"]
     await _record(http, state, execution_id)
-    return JSONResponse({"executionId": execution_id, "status": await stop_execution(state, execution_id)})
-
-
-async def stop_execution(state: State, execution_id: str, reason: str = "stopped on request") -> str:
-    """End it and tell its final status. A lost worker is not waited for longer than its lease.
-
-    Raises `Unavailable` when it cannot be confirmed.
-    """
-    patience_s = 2 * state.settings.lease_s + 4
-    try:
-        async with asyncio.timeout(patience_s):
-            while True:
-                status, worker = await state.pipe.command("HMGET", keys.execution(execution_id), "status", "worker")
-                if status is None or status.decode() in ENDED:
-                    return "unknown" if status is None else str(status.decode())
-                if status == b"queued" and await state.takeover.stop_waiting(execution_id):
-                    return "stopped"
-                if status == b"running":
-                    await ask_to_stop(state, execution_id, worker.decode(), reason)
-                await asyncio.sleep(STOP_ASK_S)
-    except TimeoutError:
-        raise Unavailable(f"execution {execution_id} has not stopped within {patience_s:g} s") from None
+    return JSONResponse({"executionId": execution_id, "status": await state.stopper.stop(execution_id)})
 
 
 async def end_in_the_way(state: State, execution_id: str) -> None:
     """A newer message displaced it while it waited, or interrupts it. Should this process die now, others see to it."""
     status, worker = await state.pipe.command("HMGET", keys.execution(execution_id), "status", "worker")
     if status == b"running":
-        await ask_to_stop(state, execution_id, worker.decode(), "interrupted by a newer message")
+        await state.stopper.ask(execution_id, worker.decode(), "interrupted by a newer message")
     else:
         await state.takeover.settle(execution_id)
-
-
-async def ask_to_stop(state: State, execution_id: str, worker: str, reason: str) -> None:
-    """Tell the worker, by RQ's command channel and, should that be deaf, by a mark that its next renewal shows it."""
-    await state.pipe.run(
-        state.stop_script,
-        [keys.execution(execution_id), f"rq:pubsub:{worker}"],
-        [reason, json.dumps({"command": "stop-job", "job_id": execution_id, "reason": reason})],
-    )
 
 
 async def _record(http: HttpRequest, state: State, execution_id: str) -> tuple[str, int]:

@@ -38,8 +38,12 @@ async def _memory(state: State, chat: Chat, message: ChatRequest) -> Memory | No
 
 
 def _shown(turn: Turn) -> Iterator[dict[str, Any]]:
-    """LangChain's serialised messages. What tools were asked and answered is not the visitor's business."""
-    for kind, content in (("HumanMessage", turn.user), ("AIMessage", turn.answer)):
+    """LangChain's serialised messages. What tools were asked and answered, and what is hidden, is not the visitor's
+    business."""
+    said = (("HumanMessage", turn.user), ("AIMessage", turn.answer)) if not turn.hidden else ()
+    for kind, content in said:
+        if not content:
+            continue
         yield {
             "lc": 1,
             "type": "constructor",

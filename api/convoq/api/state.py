@@ -11,8 +11,10 @@ from convoq.api.relay import Hub
 from convoq.api.triggers import Triggers
 from convoq.engine.services import Services
 from convoq.queue import ChatQueue
-from convoq.redis import Pipe, Script
+from convoq.redis import Pipe
 from convoq.settings import Settings
+from convoq.stopping import Stopper
+from convoq.store.sessions import SessionStore
 from convoq.store.workflows import WorkflowStore
 from convoq.takeover import Takeover
 
@@ -27,7 +29,8 @@ class State:
     triggers: Triggers
     services: Services
     takeover: Takeover
-    stop_script: Script
+    stopper: Stopper
+    sessions: SessionStore
 
 
 def state_of(http: Request) -> State:
