@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, Protocol, cast
+from urllib.parse import urlsplit, urlunsplit
 
 import redis
 import structlog
@@ -57,6 +58,14 @@ def load_script(name: str) -> Script:
     return Script(name, source, hashlib.sha1(source, usedforsecurity=False).hexdigest())
 
 
+def shown_url(url: str) -> str:
+    """The URL without its password."""
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url
+    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:…@{parts.netloc.rpartition('@')[2]}"))
+
+
 def _sentinel(url: str) -> tuple[list[tuple[str, int]], str, int] | None:
     """The parts of `redis+sentinel://host:26379,host2:26379/service/0`, or None for another kind of URL."""
     scheme, _, rest = url.partition("://")
@@ -69,7 +78,9 @@ def _sentinel(url: str) -> tuple[list[tuple[str, int]], str, int] | None:
         name, _, port = host.rpartition(":")
         nodes.append((name or host, int(port) if name else 26379))
     if not nodes or not service:
-        raise ConfigError(f"CONVOQ_REDIS_URL={url!r}: expected redis+sentinel://HOST:26379[,HOST…]/SERVICE[/DB]")
+        raise ConfigError(
+            f"CONVOQ_REDIS_URL={shown_url(url)!r}: expected redis+sentinel://HOST:26379[,HOST…]/SERVICE[/DB]"
+        )
     return nodes, service, int(db or 0)
 
 
@@ -85,7 +96,7 @@ def async_client(url: str, *, socket_timeout: float | None = REPLY_TIMEOUT_S) ->
         )
         return AsyncRedis.from_pool(pool)
     except ValueError as error:
-        raise ConfigError(f"CONVOQ_REDIS_URL={url!r}: {error}") from None
+        raise ConfigError(f"CONVOQ_REDIS_URL={shown_url(url)!r}: {error}") from None
 
 
 def sync_client(url: str) -> redis.Redis:
@@ -96,7 +107,7 @@ def sync_client(url: str) -> redis.Redis:
             return cast(redis.Redis, Sentinel(nodes, protocol=2).master_for(service, db=db, protocol=2))
         return redis.Redis.from_url(url, protocol=2)
     except ValueError as error:
-        raise ConfigError(f"CONVOQ_REDIS_URL={url!r}: {error}") from None
+        raise ConfigError(f"CONVOQ_REDIS_URL={shown_url(url)!r}: {error}") from None
 
 
 class _Connected:
@@ -118,6 +129,9 @@ class _Connected:
             except BaseException:
                 await connection.disconnect(nowait=True)
                 raise
+            # Its owner keeps time by itself. redis-py would wrap each write in a `wait_for`, which costs a task and, in
+            # Python 3.11, can swallow the cancellation of the task that writes: a process that never stops.
+            connection.socket_timeout = None
             self._connection = connection
             if self._failures:
                 log.info("redis connection is back", connection=self._label, failures=self._failures)

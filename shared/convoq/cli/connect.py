@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
-from urllib.parse import urlsplit, urlunsplit
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -15,7 +14,7 @@ from redis.exceptions import RedisError
 from convoq import keys
 from convoq.cli import embedded
 from convoq.errors import Unavailable
-from convoq.redis import async_client
+from convoq.redis import async_client, shown_url
 from convoq.settings import Settings
 
 DEFAULT_DATA = Path(".convoq")
@@ -24,14 +23,6 @@ DEFAULT_DATA = Path(".convoq")
 def names_redis(settings: Settings) -> bool:
     """Whether the user chose a server, rather than leaving it to convoq."""
     return "redis_url" in settings.model_fields_set
-
-
-def shown(url: str) -> str:
-    """The URL without its password."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:…@{parts.netloc.rpartition('@')[2]}"))
 
 
 def url_of(settings: Settings, data: Path) -> str:
@@ -49,7 +40,7 @@ async def connected(url: str) -> AsyncIterator[Redis]:
             await client.ping()
         except (RedisError, OSError) as error:
             raise Unavailable(
-                f"cannot reach Redis at {shown(url)} ({error}); start that server, correct CONVOQ_REDIS_URL, "
+                f"cannot reach Redis at {shown_url(url)} ({error}); start that server, correct CONVOQ_REDIS_URL, "
                 "or unset it and use `convoq up`"
             ) from None
         yield client

@@ -7,10 +7,13 @@ from typing import Self
 import aiohttp
 from redis.asyncio import Redis as AsyncRedis
 
+from convoq.credentials import read_credentials
 from convoq.engine.services import Services
 from convoq.engine.workflow import Workflow
 from convoq.errors import NotFound
+from convoq.memory.pools import Pools
 from convoq.memory.redis_list import RedisMemories
+from convoq.memory.summary import RedisFolds
 from convoq.memory.thread import RedisThreads
 from convoq.redis import Pipe
 from convoq.settings import Settings
@@ -30,7 +33,10 @@ class Runtime:
             settings=settings,
             open_memory=RedisMemories(pipe),
             http=self._session,
+            credential=read_credentials(settings.credentials_file),
             read_thread=RedisThreads(pipe),
+            folds=RedisFolds(pipe),
+            pools=Pools(pipe, settings.redis_url),
         )
 
     async def __aenter__(self) -> Self:
@@ -39,6 +45,7 @@ class Runtime:
     async def __aexit__(self, *exc: object) -> None:
         if self._http is not None:
             await self._http.close()
+        await self.services.pools.close()
 
     async def find_workflow(self, workflow_id: str, version: str) -> Workflow:
         """The workflow in the version that the API saw, or in the newest where that one is gone."""

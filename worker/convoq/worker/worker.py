@@ -53,8 +53,8 @@ class Running:
 
 
 class AsyncWorker(BaseWorker):
-    """`work()` runs until SIGTERM or SIGINT; then it takes nothing more, lets what runs finish within `drain_s`, and
-    hands back what had not started."""
+    """`serve()` runs until SIGTERM or SIGINT; then it takes nothing more, lets what runs finish within `drain_s`, and
+    hands back what had not started and what had said nothing yet."""
 
     def __init__(self, settings: Settings, connection: redis.Redis, run: RunJob) -> None:
         name = f"{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(3)}"
@@ -90,12 +90,12 @@ class AsyncWorker(BaseWorker):
         self._loop = asyncio.get_running_loop()
         self._pipe = pipe
         self._finisher = Finisher(pipe, self.connection, self.settings)
-        takeover = Takeover(pipe, self.connection, self.settings)
+        self._takeover = Takeover(pipe, self.connection, self.settings)
         await asyncio.to_thread(self.bootstrap, "WARNING")
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self.drain)
         self._resumed.set()
-        chores = [asyncio.create_task(self._upkeep()), asyncio.create_task(takeover.watch())]
+        chores = [asyncio.create_task(self._upkeep()), asyncio.create_task(self._takeover.watch())]
         log.info("worker started", name=self.name, queue=self.settings.queue, concurrency=self.settings.concurrency)
         try:
             await self._take_jobs()
@@ -170,13 +170,20 @@ class AsyncWorker(BaseWorker):
         try:
             result = await self._run_job(claim, job.timeout or self.settings.job_timeout_s)
             await recorded
-            if not await self._finish(running, result):
+            if isinstance(claim.cancelled_by, WorkerLost) and not result.entry.first:
+                await self._give_up(claim)
+            elif not await self._finish(running, result):
                 log.warning("execution was taken over", execution=job_id, attempt=claim.attempt)
         except Fenced:
             log.warning("execution was taken over", execution=job_id, attempt=claim.attempt)
         finally:
             del self._running[job_id]
             self.executions.pop(execution.id, None)
+
+    async def _give_up(self, claim: Claim) -> None:
+        """Nothing of it was seen yet and this worker has no more time: another one may run it."""
+        await self._pipe.command("ZADD", keys.LEASES, 0, claim.execution_id)
+        await self._takeover.settle(claim.execution_id)
 
     async def _claim(self, job_id: str) -> tuple[Claim, Job] | None:
         queue = self.queues[0]
