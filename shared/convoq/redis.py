@@ -239,7 +239,7 @@ class Pipe:
                 if not call.reply.done():
                     call.sent_at = now
                     self._unanswered.append(call)
-                    words.append(pack_command(call.arguments))
+                    words.append(pack_command(call.arguments))  # type: ignore[arg-type]  # its stub says one word
             if words:
                 await connection.send_packed_command([b"".join(words)])
 
