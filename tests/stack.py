@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,11 +117,12 @@ class Process:
 
 @dataclass
 class Stack:
-    """One API, any number of workers. `env` is added to every process's environment."""
+    """One API, any number of workers. `env` is added to every process's environment; `module` is what they run."""
 
     folder: Path
     redis_url: str
     env: dict[str, str] = field(default_factory=dict)
+    module: Sequence[str] = ("convoq.cli.main",)
     port: int = field(default_factory=free_port)
     processes: list[Process] = field(default_factory=list)
 
@@ -136,7 +137,7 @@ class Stack:
         }
         with log.open("wb") as output:
             popen = subprocess.Popen(
-                [sys.executable, "-m", "convoq.cli.main", *arguments],
+                [sys.executable, "-m", *self.module, *arguments],
                 cwd=ROOT,
                 env=environment,
                 stdout=output,

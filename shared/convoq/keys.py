@@ -46,9 +46,9 @@ def memory(workflow_id: str, session_id: str, node: str) -> str:
     return f"{PREFIX}mem:{session(workflow_id, session_id)}:{quote(node, safe='')}"
 
 
-def memory_session(workflow_id: str, session_id: str) -> str:
-    """What the keys of one session's memories begin with."""
-    return f"{PREFIX}mem:{session(workflow_id, session_id)}:"
+def folding(workflow_id: str, session_id: str, node: str) -> str:
+    """String: the token of who is summing up that memory."""
+    return f"{memory(workflow_id, session_id, node)}:folding"
 
 
 def thread(workflow_id: str, session_id: str) -> str:
@@ -62,7 +62,8 @@ def session_executions(workflow_id: str, session_id: str) -> str:
 
 
 def session_keys(workflow_id: str, session_id: str) -> str:
-    """Set: other keys that hold something of one session, so that all of it can be found again."""
+    """Sorted set: other keys that hold something of one session (memories, submissions) by when they expire, so that
+    all of it can be found again."""
     return f"{PREFIX}session:{session(workflow_id, session_id)}:keys"
 
 

@@ -50,6 +50,11 @@ class Settings(BaseSettings):
     failure_ttl_s: int = Field(86_400, ge=60, description="seconds a failed job stays in RQ's failed registry")
     run_data_max_bytes: int = Field(1 << 20, ge=1024, description="largest run data kept of one execution, bytes")
     memory_ttl_s: int = Field(3600, ge=1, description="seconds an idle session is remembered (renewed by each turn)")
+    credentials_file: str | None = Field(
+        None,
+        validation_alias=AliasChoices("CONVOQ_CREDENTIALS", "credentials_file"),
+        description="JSON file of the credentials that nodes name: {id or name: {type: {field: value}}}",
+    )
     log_level: str = Field("info", pattern="^(debug|info|warning|error)$", description="debug, info, warning, error")
     openai_api_key: SecretStr | None = Field(
         None,

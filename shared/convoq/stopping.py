@@ -47,5 +47,5 @@ class Stopper:
         await self._pipe.run(
             self._script,
             [keys.execution(execution_id), f"rq:pubsub:{worker}"],
-            [reason, json.dumps({"command": "stop-job", "job_id": execution_id})],
+            [reason, json.dumps({"command": "stop-job", "job_id": execution_id, "reason": reason})],
         )

@@ -157,7 +157,7 @@ class StreamWriter:
         self._waiting.append(chunk)
         if self._under_way is None:
             self._outbox.put(self)
-        elif len(self._waiting) >= self.HIGH_WATER:
+        if len(self._waiting) >= self.HIGH_WATER:
             await self.flush()
 
     async def flush(self) -> None:

@@ -9,7 +9,9 @@ import socket
 import subprocess
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -114,21 +116,19 @@ def test_a_restart_keeps_workflows_and_memory_and_leaves_no_process(tmp_path: Pa
         assert asked.stdout == "Your name is Ada.\n"
 
 
-def ask_slowly(up: Up) -> subprocess.Popen[str]:
-    """A message whose answer is under way."""
-    asking = subprocess.Popen(
-        [*COMMAND, "chat", up.url],
-        cwd=up.folder,
-        env=environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert asking.stdin is not None and asking.stdout is not None
-    asking.stdin.write("What is 19 * 23?\n")
-    asking.stdin.close()
-    assert asking.stdout.read(5) == "Based"
-    return asking
+@contextmanager
+def asking(up: Up) -> Iterator[IO[str]]:
+    """The rest of an answer that is under way."""
+    question = up.folder / "question.txt"
+    question.write_text("What is 19 * 23?\n")
+    command = [*COMMAND, "chat", up.url]
+    with (
+        question.open() as given,
+        subprocess.Popen(command, env=environment(), stdin=given, stdout=subprocess.PIPE, text=True) as chat,
+    ):
+        assert chat.stdout is not None
+        assert chat.stdout.read(5) == "Based"
+        yield chat.stdout
 
 
 def slow_workflow(folder: Path, delay_ms: int) -> str:
@@ -138,23 +138,22 @@ def slow_workflow(folder: Path, delay_ms: int) -> str:
 
 
 def test_a_running_answer_is_finished_before_the_stop(tmp_path: Path) -> None:
-    with running_up(tmp_path, "--workflow", slow_workflow(tmp_path, 300), "--workers", "1") as up:
-        asking = ask_slowly(up)
+    arguments = ("--workflow", slow_workflow(tmp_path, 300), "--workers", "1")
+    with running_up(tmp_path, *arguments) as up, asking(up) as answer:
         assert up.stop(signal.SIGTERM) == 0
-        assert "Based" + asking.communicate(timeout=30)[0] == ANSWER
+        assert "Based" + answer.read() == ANSWER
 
 
 def test_a_second_signal_hurries(tmp_path: Path) -> None:
-    with running_up(tmp_path, "--workflow", slow_workflow(tmp_path, 20_000), "--workers", "1") as up:
+    arguments = ("--workflow", slow_workflow(tmp_path, 1500), "--workers", "1")
+    with running_up(tmp_path, *arguments) as up, asking(up) as answer:
         children = list(up.children())
-        asking = ask_slowly(up)
         up.popen.send_signal(signal.SIGINT)
         until(lambda: "stopping" in up.stderr, "it is stopping")
         assert up.popen.poll() is None
-        up.popen.send_signal(signal.SIGINT)
-        assert up.popen.wait(15) == 0
+        assert up.stop(signal.SIGINT) == 0
+        assert "437" not in answer.read()
         assert [pid for pid in children if alive(pid)] == []
-        asking.communicate(timeout=30)
 
 
 def test_nothing_outlives_a_killed_up(tmp_path: Path) -> None:

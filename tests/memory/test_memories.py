@@ -1,194 +1,50 @@
-"""One contract, every backend: each is opened, written and read as an agent does it."""
+"""One contract, every backend, on real servers; and what only one of them has."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
-import structlog
 
 from convoq import keys
-from convoq.errors import Fenced, MemoryFailed
-from convoq.ids import new_execution_id
-from convoq.memory.base import Memory, Step, ToolUse, Turn
+from convoq.errors import Fenced, MemoryFailed, NodeFailed
+from convoq.memory.base import MAX_SESSION_BYTES, History, Memory, Turn
 from convoq.memory.local import LocalMemories
-from convoq.memory.redis_list import RedisListMemory, RedisMemories
-from convoq.nodes.base import ExecutionInfo
-from convoq.redis import Argument, Pipe, Script, async_client
-
-TOOLS = (Step("let me see", (ToolUse("c1", "Calculator", '{"input":"1 + 1"}', "2"),)),)
-
-
-def turn(number: int, steps: tuple[Step, ...] = (), started: float = 0, ended: float = 0) -> Turn:
-    return Turn(f"x{number}:Agent:0:0", f"question {number} ✓", f"answer {number}", steps, started, ended)
-
-
-def numbered(turns: Sequence[Turn]) -> list[int]:
-    return [int(turn.id[1:].split(":")[0]) for turn in turns]
-
-
-class Backend:
-    """Opens memories of one workflow, and lets time pass."""
-
-    async def open(self, session: str = "s", node: str = "Memory", *, window: int = 5, ttl_s: int = 3600) -> Memory:
-        raise NotImplementedError
-
-    async def pass_s(self, seconds: int) -> None:
-        raise NotImplementedError
+from convoq.memory.n8n_list import N8nListMemory
+from convoq.memory.pools import Pools
+from convoq.memory.postgres import PostgresMemory
+from convoq.memory.redis_list import RedisListMemory
+from convoq.redis import Argument, Pipe, Script
+from tests.memory.backends import (
+    Backend,
+    LocalBackend,
+    MongoBackend,
+    N8nListBackend,
+    OtherRedisBackend,
+    OtherTrimmedBackend,
+    PostgresBackend,
+    RedisBackend,
+    execution,
+    need_mongo,
+    other_server,
+    own_redis,
+)
+from tests.memory.contract import TOOLS, MemoryContract, numbered, turn
 
 
-class MemoryContract:
-    """What a memory promises. Subclasses say which one."""
+def redis_fields(url: str) -> dict[str, Any]:
+    host, _, port = url.removeprefix("redis://").split("/")[0].rpartition(":")
+    return {"host": host, "port": int(port), "database": 0}
 
-    def backend(self) -> AbstractAsyncContextManager[Backend]:
-        raise NotImplementedError
 
+class OnRedis(MemoryContract):
     @pytest.fixture(autouse=True)
-    def _url(self, redis_url: str) -> None:
+    def _server(self, redis_url: str) -> None:
         self.redis_url = redis_url
-
-    def test_a_session_begins_empty(self) -> None:
-        async def main() -> None:
-            async with self.backend() as backend:
-                memory = await backend.open(window=3)
-                assert memory.window == 3
-                assert list(await memory.load()) == []
-
-        asyncio.run(main())
-
-    def test_turns_come_back_as_they_were_oldest_first(self) -> None:
-        async def main() -> None:
-            turns = [turn(1, started=1.5, ended=2.5), turn(2, TOOLS), Turn("x3", "q", "a", cut_off=True)]
-            async with self.backend() as backend:
-                for one in turns:
-                    await (await backend.open()).append(one)
-                assert list(await (await backend.open()).load()) == turns
-
-        asyncio.run(main())
-
-    def test_only_the_last_turns_are_kept(self) -> None:
-        async def main() -> None:
-            async with self.backend() as backend:
-                memory = await backend.open(window=2)
-                for number in range(5):
-                    await memory.append(turn(number, TOOLS))
-                assert numbered(await memory.load()) == [3, 4]
-                assert numbered(await (await backend.open(window=50)).load()) == [3, 4]
-                assert numbered(await (await backend.open(window=1)).load()) == [4]
-
-        asyncio.run(main())
-
-    def test_a_turn_is_kept_once(self) -> None:
-        async def main() -> None:
-            async with self.backend() as backend:
-                memory = await backend.open(window=3)
-                for number in (1, 1, 2, 1, 2):
-                    await memory.append(turn(number))
-                assert numbered(await memory.load()) == [1, 2]
-
-        asyncio.run(main())
-
-    @pytest.mark.parametrize("id", ['a"b', "a\\b", "a,b", "ü", '","content":"', "%s", "a.*"])
-    def test_a_turn_with_an_odd_id_is_kept_once(self, id: str) -> None:
-        async def main() -> None:
-            async with self.backend() as backend:
-                memory = await backend.open()
-                await memory.append(Turn(f"{id}1", "q", "a"))
-                await memory.append(Turn(id, "q", "a"))
-                await memory.append(Turn(id, "again", "a"))
-                assert [(one.id, one.user) for one in await memory.load()] == [(f"{id}1", "q"), (id, "q")]
-
-        asyncio.run(main())
-
-    def test_sessions_and_nodes_are_apart(self) -> None:
-        async def main() -> None:
-            names = [
-                ("s", "Memory"),
-                ("s", "Memory 2"),
-                ("s:Memory", "2"),
-                ("s", "Memory:2"),
-                ("S", "Memory"),
-                ("%3A", "é"),
-            ]
-            async with self.backend() as backend:
-                for number, (session, node) in enumerate(names):
-                    await (await backend.open(session, node)).append(turn(number))
-                for number, (session, node) in enumerate(names):
-                    assert numbered(await (await backend.open(session, node)).load()) == [number]
-
-        asyncio.run(main())
-
-    def test_an_idle_session_is_forgotten(self) -> None:
-        async def main() -> None:
-            async with self.backend() as backend:
-                memory = await backend.open(ttl_s=60)
-                await memory.append(turn(1))
-                await backend.pass_s(59)
-                assert numbered(await memory.load()) == [1]
-                await backend.pass_s(2)
-                assert list(await memory.load()) == []
-
-        asyncio.run(main())
-
-    def test_each_turn_renews_the_time_to_live(self) -> None:
-        async def main() -> None:
-            async with self.backend() as backend:
-                memory = await backend.open(ttl_s=60)
-                for number in range(3):
-                    await memory.append(turn(number))
-                    await backend.pass_s(59)
-                assert numbered(await memory.load()) == [0, 1, 2]
-
-        asyncio.run(main())
-
-    def test_replace_and_clear(self) -> None:
-        async def main() -> None:
-            async with self.backend() as backend:
-                memory = await backend.open(window=2, ttl_s=60)
-                await memory.append(turn(1))
-                await memory.replace([turn(5), turn(6, TOOLS), turn(7)])
-                assert list(await memory.load()) == [turn(6, TOOLS), turn(7)]
-                await memory.append(turn(8))
-                assert numbered(await memory.load()) == [7, 8]
-                await memory.replace([turn(9)])
-                await backend.pass_s(61)
-                assert list(await memory.load()) == []
-                await memory.append(turn(1))
-                await memory.clear()
-                assert list(await memory.load()) == []
-
-        asyncio.run(main())
-
-    def test_a_turn_too_large_is_refused_and_nothing_is_lost(self) -> None:
-        async def main() -> None:
-            async with self.backend() as backend:
-                memory = await backend.open()
-                await memory.append(turn(1))
-                with pytest.raises(MemoryFailed, match="'big' is too large to be remembered"):
-                    await memory.append(Turn("big", "q", "x" * (1 << 20)))
-                assert numbered(await memory.load()) == [1]
-
-        asyncio.run(main())
-
-
-def execution(id: str = "x", workflow: str = "wf") -> ExecutionInfo:
-    return ExecutionInfo(id, 1, workflow, "Workflow", "s", "production", 0.0)
-
-
-class LocalBackend(Backend):
-    def __init__(self) -> None:
-        self._now = 1000.0
-        self._memories = LocalMemories(clock=lambda: self._now)
-
-    async def open(self, session: str = "s", node: str = "Memory", *, window: int = 5, ttl_s: int = 3600) -> Memory:
-        return self._memories(execution(), session, node, window=window, ttl_s=ttl_s)
-
-    async def pass_s(self, seconds: int) -> None:
-        self._now += seconds
 
 
 class TestLocal(MemoryContract):
@@ -208,34 +64,9 @@ class TestLocal(MemoryContract):
         asyncio.run(main())
 
 
-class RedisBackend(Backend):
-    """Time passes by taking it off the time-to-live that the server has set."""
-
-    def __init__(self, pipe: Pipe) -> None:
-        self.pipe = pipe
-        self.workflow = new_execution_id()
-        self.execution = execution(new_execution_id(), self.workflow)
-
-    async def open(self, session: str = "s", node: str = "Memory", *, window: int = 5, ttl_s: int = 3600) -> Memory:
-        record = keys.execution(self.execution.id)
-        await self.pipe.command("HSET", record, "status", "running", "attempt", 1)
-        await self.pipe.command("EXPIRE", record, 60)
-        return RedisMemories(self.pipe)(self.execution, session, node, window=window, ttl_s=ttl_s)
-
-    async def pass_s(self, seconds: int) -> None:
-        for key in await self.pipe.command("KEYS", f"convoq:mem:{self.workflow}:*"):
-            left_ms = await self.pipe.command("PTTL", key)
-            assert left_ms > 0
-            await self.pipe.command("PEXPIRE", key, left_ms - seconds * 1000)
-
-
-class TestRedis(MemoryContract):
-    @asynccontextmanager
-    async def backend(self) -> AsyncIterator[RedisBackend]:
-        client = async_client(self.redis_url)
-        async with Pipe(client) as pipe:
-            yield RedisBackend(pipe)
-        await client.aclose()
+class TestRedis(OnRedis):
+    def backend(self) -> AbstractAsyncContextManager[RedisBackend]:
+        return own_redis(self.redis_url)
 
     def test_two_elements_a_turn_with_a_time_to_live(self) -> None:
         async def main() -> None:
@@ -269,31 +100,21 @@ class TestRedis(MemoryContract):
             async with self.backend() as backend:
                 memory = await backend.open()
                 await memory.append(turn(1))
-                key = keys.execution(backend.execution.id)
-                await backend.pipe.command("DEL", key)
+                await backend.pipe.command("DEL", backend.record)
                 for name, value in record.items():
-                    await backend.pipe.command("HSET", key, name, value)
-                for write in (
-                    memory.append(turn(2)),
-                    memory.append(turn(1)),
-                    memory.replace([turn(3)]),
-                    memory.clear(),
-                ):
-                    with pytest.raises(Fenced):
-                        await write
+                    await backend.pipe.command("HSET", backend.record, name, value)
+                with pytest.raises(Fenced):
+                    await memory.append(turn(2))
                 assert numbered(await memory.load()) == [1]
-                await backend.pipe.command("DEL", key)
+                await backend.pipe.command("DEL", backend.record)
 
         asyncio.run(main())
 
-    def test_without_a_fence(self) -> None:
+    def test_a_remembered_turn_cannot_be_run_again(self) -> None:
         async def main() -> None:
             async with self.backend() as backend:
-                memory = RedisListMemory(backend.pipe, f"convoq:mem:{backend.workflow}:x:y", window=5, ttl_s=60)
-                await memory.append(turn(1))
-                assert numbered(await memory.load()) == [1]
-                await memory.clear()
-                assert list(await memory.load()) == []
+                await (await backend.open()).append(turn(1))
+                assert await backend.pipe.command("HGET", backend.record, "effects") == b"1"
 
         asyncio.run(main())
 
@@ -311,9 +132,10 @@ class TestRedis(MemoryContract):
                     user % "x5", answer % "x6",
                 ):  # fmt: skip
                     await backend.pipe.command("RPUSH", key, element)
-                with structlog.testing.capture_logs() as logs:
-                    assert numbered(await memory.load()) == [2, 4]
-                assert [(entry["key"], entry["elements"]) for entry in logs] == [(key, 5)]
+                loaded = await memory.load()
+                assert isinstance(loaded, History)
+                assert numbered(loaded) == [2, 4]
+                assert loaded.notes == ("5 stored elements are no whole turn: left out",)
 
         asyncio.run(main())
 
@@ -331,32 +153,313 @@ class TestRedis(MemoryContract):
 
         asyncio.run(main())
 
-    def test_turns_of_many_writers_never_mix(self) -> None:
+    def test_a_session_too_large_takes_no_more(self) -> None:
         async def main() -> None:
-            async with self.backend() as one, self.backend() as two:
-                two.workflow, two.execution = one.workflow, execution(two.execution.id, one.workflow)
-                memories = [await backend.open(window=100) for backend in (one, two)]
-                await asyncio.gather(*(memories[number % 2].append(turn(number, TOOLS)) for number in range(100)))
-                turns = await memories[0].load()
-                assert sorted(numbered(turns)) == list(range(100))
-                assert all(one.answer == f"answer {number}" for one, number in zip(turns, numbered(turns), strict=True))
+            async with self.backend() as backend:
+                memory = await backend.open(window=1000)
+                text = "x" * (512 << 10)
+                for number in range(MAX_SESSION_BYTES >> 20):
+                    written = Turn(f"x{number}:", text, text[:-100_000])
+                    await memory.append(written)
+                with pytest.raises(MemoryFailed, match=r"larger than 33554432 bytes: use a smaller window"):
+                    for number in range(100, 110):
+                        await memory.append(Turn(f"x{number}:", text, text))
+                assert numbered(await memory.load())[:32] == list(range(32))
+                await memory.clear()
 
         asyncio.run(main())
 
     def test_one_round_trip_each_way(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        sent: list[Argument] = []
-        send = Pipe.send
-
-        def spy(pipe: Pipe, *arguments: Argument, script: Script | None = None) -> asyncio.Future[Any]:
-            sent.append(arguments[0])
-            return send(pipe, *arguments, script=script)
-
         async def main() -> None:
             async with self.backend() as backend:
                 memory = await backend.open()
-                monkeypatch.setattr(Pipe, "send", spy)
+                sent = spy(monkeypatch)
                 await memory.load()
                 await memory.append(turn(1))
                 assert sent == ["LRANGE", "EVALSHA"]
+
+        asyncio.run(main())
+
+
+def spy(monkeypatch: pytest.MonkeyPatch) -> list[Argument]:
+    """The commands that a `Pipe` sends from now on."""
+    sent: list[Argument] = []
+    command, run = Pipe.command, Pipe.run
+
+    async def spy_command(pipe: Pipe, *arguments: Argument) -> Any:
+        sent.append(arguments[0])
+        return await command(pipe, *arguments)
+
+    async def spy_run(pipe: Pipe, script: Script, *more: Any) -> Any:
+        sent.append("EVALSHA")
+        return await run(pipe, script, *more)
+
+    monkeypatch.setattr(Pipe, "command", spy_command)
+    monkeypatch.setattr(Pipe, "run", spy_run)
+    return sent
+
+
+class TestN8nList(OnRedis):
+    def backend(self) -> AbstractAsyncContextManager[RedisBackend]:
+        return own_redis(self.redis_url, N8nListBackend)
+
+    def test_one_round_trip_each_way(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def main() -> None:
+            async with self.backend() as backend:
+                memory = await backend.open()
+                sent = spy(monkeypatch)
+                await memory.load()
+                await memory.append(turn(1, TOOLS))
+                assert sent == ["EVALSHA", "EVALSHA"]
+
+        asyncio.run(main())
+
+    def test_without_a_time_to_live_it_stays(self) -> None:
+        async def main() -> None:
+            async with self.backend() as backend:
+                await (await backend.open(ttl_s=0)).append(turn(1))
+                assert await backend.pipe.command("TTL", backend.key("s", "Memory")) == -1
+                await (await backend.open(ttl_s=60)).append(turn(2))
+                assert await backend.pipe.command("TTL", backend.key("s", "Memory")) == 60
+
+        asyncio.run(main())
+
+    def test_only_the_messages_of_the_window_are_read(self) -> None:
+        async def main() -> None:
+            async with self.backend() as backend:
+                memory = await backend.open(window=3)
+                for number in range(250):
+                    await memory.append(turn(number, TOOLS if number % 3 else ()))
+                assert numbered(await memory.load()) == [247, 248, 249]
+                assert numbered(await (await backend.open(window=200)).load()) == list(range(50, 250))
+
+        asyncio.run(main())
+
+    def test_a_history_too_large_is_refused(self) -> None:
+        async def main() -> None:
+            async with self.backend() as backend:
+                key = backend.key("s", "Memory")
+                message = msgspec.json.encode({"type": "human", "data": {"content": "x" * (8 << 20)}})
+                for _ in range(5):
+                    await backend.pipe.command("LPUSH", key, message)
+                assert len(await (await backend.open(window=3)).load()) == 1  # three questions in a row
+                with pytest.raises(MemoryFailed, match="larger than 33554432 bytes"):
+                    await (await backend.open(window=5)).load()
+                with pytest.raises(MemoryFailed, match="larger than 33554432 bytes"):
+                    await (await backend.open(window=1)).append(turn(1))
+                await backend.pipe.command("DEL", key)
+
+        asyncio.run(main())
+
+
+class TestOtherRedis(OnRedis):
+    def backend(self) -> AbstractAsyncContextManager[OtherRedisBackend]:
+        return other_server(self.redis_url, redis_fields(self.redis_url))
+
+    def test_an_execution_that_writes_there_is_not_run_again(self) -> None:
+        async def main() -> None:
+            async with self.backend() as backend:
+                await (await backend.open()).append(turn(1))
+                assert await backend.pipe.command("HGET", backend.record, "effects") == b"1"
+
+        asyncio.run(main())
+
+    def test_a_server_that_is_not_there(self) -> None:
+        async def main() -> None:
+            pools = Pools()
+            for memory in (
+                N8nListMemory(pools.redis({"port": 1}), "k", window=1, ttl_s=0),
+                RedisListMemory(pools.redis({"port": 1, "password": "hush"}), "k", window=1, ttl_s=0),
+            ):
+                with pytest.raises(MemoryFailed, match="cannot read the memory 'k'") as caught:
+                    await memory.load()
+                assert "hush" not in str(caught.value)
+                with pytest.raises(MemoryFailed, match="cannot write the memory 'k'"):
+                    await memory.append(turn(1))
+            await pools.close()
+
+        asyncio.run(main())
+
+
+class TestOtherRedisTrimmed(OnRedis):
+    def backend(self) -> AbstractAsyncContextManager[OtherRedisBackend]:
+        return other_server(self.redis_url, redis_fields(self.redis_url), OtherTrimmedBackend)
+
+
+class TestPostgres(OnRedis):
+    @pytest.fixture(autouse=True)
+    def _postgres(self, postgres_fields: dict[str, Any]) -> None:
+        self.fields = postgres_fields
+
+    def backend(self) -> AbstractAsyncContextManager[OtherRedisBackend]:
+        return other_server(self.redis_url, self.fields, PostgresBackend)
+
+    def test_one_statement_each_way(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def main() -> None:
+            import asyncpg
+
+            async with self.backend() as backend:
+                memory = await backend.open()
+                await memory.append(turn(1))
+                sent: list[str] = []
+                async with (await self._pool(backend)).acquire() as connection:
+                    inner = cast(Any, connection)._con
+                assert isinstance(inner, asyncpg.Connection)
+                inner.add_query_logger(lambda record: sent.append(record.query))
+                await memory.append(turn(2, TOOLS))
+                await memory.load()
+                assert len(sent) == 2, sent
+
+        asyncio.run(main())
+
+    def test_nothing_is_made_twice_and_what_is_there_stays(self) -> None:
+        async def main() -> None:
+            async with self.backend() as backend:
+                pool = await self._pool(backend)
+                await pool.execute(
+                    "CREATE TABLE of_n8n "
+                    "(id SERIAL PRIMARY KEY, session_id VARCHAR(255) NOT NULL, message JSONB NOT NULL)"
+                )
+                await pool.execute(
+                    "INSERT INTO of_n8n (session_id, message) VALUES ('s', $1), ('s', $2)",
+                    '{"type":"human","content":"hi","additional_kwargs":{},"response_metadata":{}}',
+                    '{"type":"ai","content":"ho","tool_calls":[],"additional_kwargs":{},"response_metadata":{}}',
+                )
+                others = [Pools() for _ in range(4)]
+                tables = [await pools.postgres(self.fields, "of_n8n") for pools in others]
+                memories = [PostgresMemory(table, "s", window=5, before_write=backend.before_write) for table in tables]
+                await asyncio.gather(*(memory.append(turn(number)) for number, memory in enumerate(memories)))
+                loaded = await memories[0].load()
+                assert (loaded[0].user, loaded[0].answer) == ("hi", "ho")
+                assert sorted(numbered(loaded[1:])) == [0, 1, 2, 3]
+                indexes = await pool.fetch("SELECT indexname FROM pg_indexes WHERE tablename = 'of_n8n' ORDER BY 1")
+                assert [row[0] for row in indexes] == ["of_n8n_convoq_session", "of_n8n_convoq_turn", "of_n8n_pkey"]
+                plan = await pool.fetch(
+                    "EXPLAIN SELECT message FROM of_n8n WHERE session_id = 's' ORDER BY id DESC LIMIT 1"
+                )
+                assert "of_n8n_convoq_session" in plan[0][0] + plan[1][0]
+                for pools in others:
+                    await pools.close()
+                await pool.execute("DROP TABLE of_n8n")
+
+        asyncio.run(main())
+
+    def test_one_pool_for_all_who_name_the_same_server(self) -> None:
+        async def main() -> None:
+            async with self.backend() as backend:
+                pools = backend.pools
+                one, two = await asyncio.gather(
+                    pools.postgres(self.fields, "a"), pools.postgres({**self.fields, "other": 1}, "b")
+                )
+                assert one._pool is two._pool
+                assert await pools.postgres(self.fields, "a") is one
+                other = await pools.postgres({**self.fields, "database": "template1"}, "a")
+                assert other._pool is not one._pool
+
+        asyncio.run(main())
+
+    def test_a_nul_character_is_replaced(self) -> None:
+        async def main() -> None:
+            async with self.backend() as backend:
+                memory = await backend.open()
+                await memory.append(Turn("x", "a\0b\\u0000c\\\0", "ok"))
+                (loaded,) = await memory.load()
+                assert loaded.user == "a\ufffdb\\u0000c\\\ufffd"
+
+        asyncio.run(main())
+
+    @pytest.mark.parametrize("name", ["a b", "a;b", "", "x--", "a.b.c", 'a"', "1a", "t; DROP TABLE x"])
+    def test_a_table_name_that_is_none(self, name: str) -> None:
+        async def main() -> None:
+            async with self.backend() as backend:
+                with pytest.raises(NodeFailed, match="parameter 'tableName'"):
+                    await backend.pools.postgres(self.fields, name)
+
+        asyncio.run(main())
+
+    @pytest.mark.parametrize("name", ["public.Mixed_1", '"Quoted Name"', 'public."x-y"'])
+    def test_table_names(self, name: str) -> None:
+        async def main() -> None:
+            async with self.backend() as backend:
+                table = await backend.pools.postgres(self.fields, name)
+                memory = PostgresMemory(table, "s", window=5, before_write=backend.before_write)
+                await memory.append(turn(1))
+                assert numbered(await memory.load()) == [1]
+                await (await self._pool(backend)).execute(f"DROP TABLE {name}")
+
+        asyncio.run(main())
+
+    def test_failures_say_what_and_where(self) -> None:
+        async def main() -> None:
+            async with self.backend() as backend:
+                with pytest.raises(NodeFailed, match="session key has 300 characters"):
+                    await backend.open("x" * 255)  # 45 more are the test's
+                for wrong, said in (
+                    ({"port": 1}, "cannot read the memory of session 's' in t: "),
+                    ({"database": "nope"}, 'cannot read the memory .* database "nope" does not exist'),
+                ):
+                    table = await backend.pools.postgres({**self.fields, "password": "hush", **wrong}, "t")
+                    memory = PostgresMemory(table, "s", window=5, before_write=backend.before_write)
+                    with pytest.raises(MemoryFailed, match=said) as caught:
+                        await memory.load()
+                    assert "hush" not in str(caught.value)
+                with pytest.raises(NodeFailed, match=r"credential of type 'postgres': port: .* ssl: ") as refused:
+                    await backend.pools.postgres({"port": "hush", "ssl": "hush"}, "t")
+                assert "hush" not in str(refused.value)
+
+        asyncio.run(main())
+
+    def test_a_history_too_large_is_refused(self) -> None:
+        async def main() -> None:
+            async with self.backend() as backend:
+                memory = await backend.open(window=2)
+                await memory.append(turn(1))
+                await (await self._pool(backend)).execute(
+                    "INSERT INTO n8n_chat_histories (session_id, message) "
+                    "SELECT $1, jsonb_build_object('type', 'human', 'content', repeat('x', 9000000)) "
+                    "FROM generate_series(1, 4)",
+                    backend.key("s", "Memory"),
+                )
+                assert len(await memory.load()) == 1
+                with pytest.raises(MemoryFailed, match=r"larger than 33554432 bytes: use a smaller window"):
+                    await (await backend.open(window=5)).load()
+                await memory.clear()
+
+        asyncio.run(main())
+
+    async def _pool(self, backend: OtherRedisBackend) -> Any:
+        return (await backend.pools.postgres(self.fields, "n8n_chat_histories"))._pool
+
+
+class TestMongo(OnRedis):
+    @pytest.fixture(autouse=True)
+    def _mongo(self) -> None:
+        need_mongo()
+
+    def backend(self) -> AbstractAsyncContextManager[OtherRedisBackend]:
+        return other_server(self.redis_url, {}, MongoBackend)
+
+
+class TestMongoWithoutServer:
+    def test_a_server_that_is_not_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def main() -> None:
+            from convoq.memory import mongo
+
+            monkeypatch.setattr(mongo, "CONNECT_S", 0.05)
+            pools = Pools()
+            fields: Mapping[str, Any] = {"host": "127.0.0.1", "port": 1, "user": "u", "password": "hush"}
+
+            async def before_write() -> None:
+                pass
+
+            memory: Memory = mongo.MongoMemory(pools.mongo(fields, "db", "c"), "s", window=5, before_write=before_write)
+            with pytest.raises(MemoryFailed, match=r"cannot read the memory of session 's' in db\.c") as caught:
+                await memory.load()
+            assert "hush" not in str(caught.value)
+            with pytest.raises(NodeFailed, match="no MongoDB database"):
+                pools.mongo(fields, "", "c")
+            with pytest.raises(NodeFailed, match="credential of type 'mongoDb'"):
+                pools.mongo({"connectionString": "mongodb://%%hush"}, "db", "c")
+            await pools.close()
 
         asyncio.run(main())

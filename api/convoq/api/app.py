@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import NoReturn
 
 import structlog
+from redis.exceptions import RedisError
 from starlette.applications import Starlette
 from starlette.endpoints import HTTPEndpoint
 from starlette.exceptions import HTTPException
@@ -23,10 +24,10 @@ from convoq.api.state import State
 from convoq.api.triggers import Triggers
 from convoq.credentials import read_credentials
 from convoq.engine.services import Services
-from convoq.errors import ConvoqError, ExecutionFailed
+from convoq.errors import ConvoqError, ExecutionFailed, Unavailable
 from convoq.memory.pools import Pools
 from convoq.memory.redis_list import RedisMemories
-from convoq.queue import ChatQueue
+from convoq.queue import RETRY_AFTER_S, ChatQueue
 from convoq.redis import Pipe, async_client, sync_client
 from convoq.settings import Settings
 from convoq.stopping import Stopper
@@ -107,7 +108,7 @@ def create_app(settings: Settings) -> ASGIApp:
     app = Starlette(
         routes=ROUTES,
         lifespan=lifespan,
-        exception_handlers={ConvoqError: failed, HTTPException: refused, Exception: broken},
+        exception_handlers={ConvoqError: failed, RedisError: unreachable, HTTPException: refused, Exception: broken},
     )
     return Cors(app)
 
@@ -123,6 +124,10 @@ async def failed(http: HttpRequest, error: Exception) -> Response:
     retry_after = error.details.get("retry_after")
     headers = None if retry_after is None else {"Retry-After": str(retry_after)}
     return JSONResponse(error.as_dict(), error.status, headers)
+
+
+async def unreachable(http: HttpRequest, error: Exception) -> Response:
+    return await failed(http, Unavailable(f"Redis does not answer: {error}", retry_after=RETRY_AFTER_S))
 
 
 async def refused(http: HttpRequest, error: Exception) -> Response:

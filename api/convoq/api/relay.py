@@ -104,12 +104,17 @@ class Reader:
                     return entry  # a passing word that is not part of the log
             elif self._behind:
                 self._behind = False  # first: what is published from here on is buffered again
-                entries = await read_log(self._hub.pipe, self.execution_id, self._seq, count=LOG_PAGE)
+                try:
+                    async with asyncio.timeout(timeout_s):
+                        entries = await read_log(self._hub.pipe, self.execution_id, self._seq, count=LOG_PAGE)
+                except TimeoutError:  # Redis is away, but we are not: the client is to hear of us
+                    self.fall_behind()
+                    return None
                 self._live.extendleft(reversed(entries))
                 self._behind = self._behind or len(entries) == LOG_PAGE
             else:
                 if not await self._heard(timeout_s):
-                    await self._check()
+                    await self._check(timeout_s)
                     return None
         return None
 
@@ -136,16 +141,20 @@ class Reader:
         self._seq = entry.next
         return entry
 
-    async def _check(self) -> None:
+    async def _check(self, timeout_s: float) -> None:
         """Nothing was heard for a while: look into the log, in case the channel was cut without a word."""
         pipe, execution_id = self._hub.pipe, self.execution_id
-        status, log = await asyncio.gather(
-            pipe.command("HGET", keys.execution(execution_id), "status"),
-            pipe.command("EXISTS", keys.stream_log(execution_id)),
-        )
+        self.fall_behind()
+        try:
+            async with asyncio.timeout(timeout_s):
+                status, log = await asyncio.gather(
+                    pipe.command("HGET", keys.execution(execution_id), "status"),
+                    pipe.command("EXISTS", keys.stream_log(execution_id)),
+                )
+        except TimeoutError:
+            return
         if not log and status not in (b"queued", b"running"):
             raise Gone(f"the stream of execution {execution_id} is not kept any more")
-        self._behind = True
 
 
 class Hub:

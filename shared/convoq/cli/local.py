@@ -10,6 +10,7 @@ import typer
 
 from convoq.cli.definitions import read_workflows
 from convoq.cli.terminal import printable
+from convoq.credentials import read_credentials
 from convoq.engine.answer import close_stream
 from convoq.engine.hooks import Hooks, StreamChunk
 from convoq.engine.run import WorkflowRun
@@ -17,6 +18,7 @@ from convoq.engine.services import Services
 from convoq.errors import ConvoqError
 from convoq.ids import new_execution_id
 from convoq.memory.local import LocalMemories
+from convoq.memory.summary import LocalFolds
 from convoq.nodes.base import ExecutionInfo, Item
 from convoq.protocol import End, Error, encode_line
 from convoq.protocol import Item as ItemChunk
@@ -36,7 +38,14 @@ async def run_file(settings: Settings, file: Path, message: str, session: str, *
             http.append(aiohttp.ClientSession())
         return http[0]
 
-    services = Services(settings=settings, open_memory=LocalMemories(), http=session_of_process)
+    memories = LocalMemories()
+    services = Services(
+        settings=settings,
+        open_memory=memories,
+        folds=LocalFolds(memories),
+        http=session_of_process,
+        credential=read_credentials(settings.credentials_file),
+    )
     hooks = Hooks(send_chunk=_Lines() if as_json else _show)
     info = ExecutionInfo(
         id=new_execution_id(),
@@ -54,6 +63,7 @@ async def run_file(settings: Settings, file: Path, message: str, session: str, *
     finally:
         for client in http:
             await client.close()
+        await services.pools.close()
     return outcome.error is None
 
 

@@ -31,6 +31,11 @@ app = typer.Typer(
 Port = Annotated[int | None, typer.Option(help="Port of the API (default 8080)")]
 Host = Annotated[str | None, typer.Option(help="Address of the API (default 127.0.0.1)")]
 Data = Annotated[Path, typer.Option("--data", help="Data folder of the embedded Valkey.")]
+WorkflowId = Annotated[str, typer.Argument(metavar="WORKFLOW", help="A workflow's id.", show_default=False)]
+SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="A session's id.", show_default=False)]
+
+session = typer.Typer(help="Read, export or delete one session.", no_args_is_help=True)
+app.add_typer(session, name="session")
 
 
 def _version(asked: bool) -> None:
@@ -137,6 +142,76 @@ def list_(
     from convoq.cli.definitions import list_workflows
 
     asyncio.run(list_workflows(load_settings(), data, as_json=as_json))
+
+
+@app.command()
+def sessions(
+    workflow_id: Annotated[
+        str | None, typer.Argument(metavar="[WORKFLOW]", help="Default: all.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    data: Data = DEFAULT_DATA,
+) -> None:
+    """List the sessions: last activity, turns, size, and when they expire if nothing more is said."""
+    from convoq.cli.sessions import list_sessions
+
+    asyncio.run(list_sessions(load_settings(), data, workflow_id, as_json=as_json))
+
+
+@session.command("show")
+def session_show(workflow_id: WorkflowId, session_id: SessionId, data: Data = DEFAULT_DATA) -> None:
+    """Print what was said in a session."""
+    from convoq.cli.sessions import show_session
+
+    asyncio.run(show_session(load_settings(), data, workflow_id, session_id))
+
+
+@session.command("export")
+def session_export(
+    workflow_id: WorkflowId,
+    session_id: SessionId,
+    output: Annotated[str, typer.Option(help="File, or - for stdout.")] = "-",
+    data: Data = DEFAULT_DATA,
+) -> None:
+    """Write all that is kept of a session as JSON: thread, memories, records of executions."""
+    from convoq.cli.sessions import export_session
+
+    asyncio.run(export_session(load_settings(), data, workflow_id, session_id, output))
+
+
+@session.command("delete")
+def session_delete(
+    workflow_id: WorkflowId,
+    session_id: Annotated[str | None, typer.Argument(metavar="[SESSION]", show_default=False)] = None,
+    prefix: Annotated[str | None, typer.Option(help="All sessions whose id begins so.", show_default=False)] = None,
+    data: Data = DEFAULT_DATA,
+) -> None:
+    """Stop what runs of a session and delete all that is kept of it."""
+    from convoq.cli.sessions import delete_sessions
+
+    asyncio.run(delete_sessions(load_settings(), data, workflow_id, session_id, prefix))
+
+
+@app.command()
+def failed(
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    data: Data = DEFAULT_DATA,
+) -> None:
+    """List the messages that could not be answered, each with its reason."""
+    from convoq.cli.failed import list_failed
+
+    asyncio.run(list_failed(load_settings(), data, as_json=as_json))
+
+
+@app.command()
+def retry(
+    execution_id: Annotated[str, typer.Argument(metavar="ID", help="As `convoq failed` lists it.", show_default=False)],
+    data: Data = DEFAULT_DATA,
+) -> None:
+    """Run a failed message again, as the newest of its session. Prints the new execution's id."""
+    from convoq.cli.failed import retry as run_again
+
+    typer.echo(asyncio.run(run_again(load_settings(), data, execution_id)))
 
 
 @app.command()

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Executed:
-    """One run of a main node. `sources` tells for each input which run and output its items came from."""
+    """One run of a main node. `sources` tells for each input which run and output its items came from. `pulled` are
+    the sub-nodes with outputs of their own that it used, and what they supplied; `supplied` is that of such a
+    sub-node's run after its consumer's."""
 
     step: Step
     run_index: int
@@ -32,6 +34,8 @@ class Executed:
     sources: list[tuple[Executed, int] | None]
     outputs: list[list[Item]] = field(default_factory=list)
     last_try: bool = True
+    pulled: dict[str, list[Any]] = field(default_factory=dict)
+    supplied: Sequence[Any] | None = None
 
     @property
     def name(self) -> str:
@@ -126,6 +130,8 @@ class NodeContext:
             except Exception as error:
                 failure = named(error, node.name)
                 raise failure from failure.__cause__
+            if step.edges:
+                self.executed.pulled.setdefault(node.name, []).append(value)
             found.append(Supplied(node, value))
         return found
 

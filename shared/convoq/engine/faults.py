@@ -22,6 +22,8 @@ MAX_VALUES = 200_000
 MAX_CHARS = 4_000_000
 MAX_INDEX = 99
 _KINDS = frozenset(map(str, ConnectionType))
+_OTHER_NAMES = {"link_memory": "ai_memory"}
+"""Connection types as other editors call them."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PATH = re.compile(r"[\w.~:-]+(?:/[\w.~:-]+)*")
 
@@ -124,9 +126,10 @@ def read_connections(
         if not isinstance(kinds, dict):
             yield Fault(source, "connections", "should be an object {type: outputs}")
             continue
-        for kind, outputs in kinds.items():
+        for name, outputs in kinds.items():
+            kind = _OTHER_NAMES.get(name, name)
             if kind not in _KINDS:
-                yield Fault(source, "connections", f"unknown connection type {kind!r}")
+                yield Fault(source, "connections", f"unknown connection type {name!r}")
                 continue
             if outputs is None:
                 continue
@@ -148,7 +151,8 @@ def _target_fault(target: object, kind: str, nodes: Mapping[str, Node]) -> str |
         return 'should be {"node": name, "type": …, "index": …}'
     if target["node"] not in nodes:
         return f"leads to {target['node']!r}, a node that is not there"
-    if target.get("type", kind) != kind:
+    arrives = target.get("type", kind)
+    if arrives != kind and _OTHER_NAMES.get(str(arrives)) != kind:
         return f"leaves as {kind!r} but arrives as {str(target['type'])[:50]!r}"
     index = target.get("index", 0)
     if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index <= MAX_INDEX:
@@ -166,11 +170,11 @@ def wiring_faults(
         kind, source, target = edge.kind, types.get(edge.source), types.get(edge.target)
         if kind is ConnectionType.MAIN:
             for name, end in ((edge.source, source), (edge.target, target)):
-                if isinstance(end, SubNode):
+                if isinstance(end, SubNode) and not isinstance(end, MainNode):
                     yield Fault(name, "connections.main", "is a sub-node, it has no main connection")
             continue
         consumers.setdefault(edge.source, []).append(edge.target)
-        if source is not None and (isinstance(source, MainNode) or source.supplies != kind):
+        if source is not None and (not isinstance(source, SubNode) or source.supplies != kind):
             yield Fault(edge.source, f"connections.{kind}", f"does not supply {str(kind)!r}")
         if target is not None and kind not in _accepts(target):
             yield Fault(edge.target, f"connections.{kind}", f"takes no {str(kind)!r}, which {edge.source!r} supplies")
@@ -185,9 +189,21 @@ def wiring_faults(
 
 
 def _accepts(node_type: AnyNode) -> Mapping[ConnectionType, bool]:
-    # Only some sub-nodes (an agent used as a tool) have sub-nodes of their own.
-    accepts: Mapping[ConnectionType, bool] = getattr(node_type, "accepts", {})
-    return accepts
+    return node_type.accepts
+
+
+def wiring_warnings(
+    nodes: Mapping[str, Node], types: Mapping[str, AnyNode], connections: Iterable[Connection]
+) -> Iterator[str]:
+    """What is joined in a way that works, but hardly as it was meant."""
+    edges = list(connections)
+    tellers = [name for name, node_type in types.items() if node_type.tells_thread and not nodes[name].disabled]
+    for consumer in dict.fromkeys(edge.target for edge in edges if edge.kind is ConnectionType.MEMORY):
+        said = repr(nodes[consumer].parameters)
+        given = {edge.source for edge in edges if edge.target == consumer and edge.kind is ConnectionType.MAIN}
+        for name in tellers:
+            if name in given or f"'{name}'" in said or f'"{name}"' in said:
+                yield f"{consumer!r} is given the dialogue twice: by its memory and by {name!r}"
 
 
 def _in_circle(consumers: Mapping[str, list[str]]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from convoq.engine.outcome import Outcome, failure_of, outcome_of
 from convoq.engine.plan import Step
 from convoq.engine.run_data import run_data_json
 from convoq.errors import ConvoqError, ExecutionFailed, Fenced, NodeFailed, Stopped, TimedOut
-from convoq.nodes.base import ConnectionType, ExecutionInfo, Item, MainNode, NodeRun, RunContext
+from convoq.nodes.base import ConnectionType, ExecutionInfo, Item, MainNode, NodeRun, PortedSubNode, RunContext
 
 if TYPE_CHECKING:
     from convoq.engine.services import Services
@@ -59,17 +59,17 @@ class WorkflowRun:
         self._history: list[Executed] = []
         self._last: dict[str, Executed] = {}
         self._runs: Counter[str] = Counter()
-        self._next: deque[tuple[Step, list[list[Item]], list[Source | None]]] = deque()
+        self._next: deque[tuple[Step, list[list[Item]], list[Source | None], Sequence[Any] | None]] = deque()
         self._waiting: dict[str, list[_Waiting]] = {}
 
     async def start(self, trigger: str, items: Sequence[Item]) -> Outcome:
         step = self.plan.get(trigger)
         if step is None or not isinstance(step.type, MainNode) or not step.type.is_trigger or step.node.disabled:
             return Outcome("error", ExecutionFailed(f"the workflow has no enabled trigger {trigger!r}"), trigger)
-        self._next.append((step, [list(items)], [None]))
+        self._next.append((step, [list(items)], [None], None))
         while self._next or self._release():
-            step, inputs, sources = self._next.popleft()
-            executed = Executed(step, self._runs[step.node.name], inputs, sources)
+            step, inputs, sources, supplied = self._next.popleft()
+            executed = Executed(step, self._runs[step.node.name], inputs, sources, supplied=supplied)
             self._runs[step.node.name] += 1
             try:
                 await self._execute(executed)
@@ -138,7 +138,10 @@ class WorkflowRun:
         node_type = cast(MainNode[Any], executed.step.type)
         for tries_left in reversed(range(node.tries)):
             executed.last_try = not tries_left
+            executed.pulled.clear()
             try:
+                if executed.supplied is not None:
+                    return await cast(PortedSubNode[Any], node_type).after(context, executed.supplied)
                 return await node_type.run(context)
             except Exception as error:
                 failure = named(error, node.name)
@@ -157,11 +160,13 @@ class WorkflowRun:
                 items = executed.outputs[edge.output]
                 if items or edge.input:
                     self._deliver(edge, items, (executed, edge.output))
+        for name, values in executed.pulled.items():  # first of all, so that what comes next can refer to it
+            self._next.appendleft((self.plan[name], executed.inputs, executed.sources, values))
 
     def _deliver(self, edge: Connection, items: list[Item], source: Source) -> None:
         step = self.plan[edge.target]
         if step.inputs == 1:
-            self._next.appendleft((step, [items], [source]))
+            self._next.appendleft((step, [items], [source], None))
             return
         queue = self._waiting.setdefault(edge.target, [])
         waiting = next((entry for entry in queue if entry.inputs[edge.input] is None), None)
@@ -186,7 +191,7 @@ class WorkflowRun:
         return False
 
     def _put(self, step: Step, waiting: _Waiting) -> None:
-        self._next.appendleft((step, [items or [] for items in waiting.inputs], waiting.sources))
+        self._next.appendleft((step, [items or [] for items in waiting.inputs], waiting.sources, None))
 
     def begin_record(self, name: str, connection: str, inputs: list[list[dict[str, Any]]]) -> NodeRun:
         if connection == ConnectionType.MAIN:

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from convoq.memory.base import Memory
+from convoq.memory.pools import Pools
 from convoq.memory.thread import ReadThread, no_thread
 
 if TYPE_CHECKING:
     import aiohttp
 
+    from convoq.memory.summary import Folds
     from convoq.nodes.base import ExecutionInfo
     from convoq.settings import Settings
 
@@ -27,6 +29,8 @@ class OpenMemory(Protocol):
 class Services:
     """`http` gives the process's shared connection pool (made on first use, in the running loop).
 
+    `read_thread` reads what a session's chat saw, `folds` puts summaries into memories that `open_memory` opens;
+    `pools` are the connections to servers that credentials name.
     `credential` resolves a node's credential reference (`{"id", "name"}`, of a credential type) to its fields, or None.
     """
 
@@ -35,4 +39,6 @@ class Services:
     http: Callable[[], aiohttp.ClientSession]
     credential: Callable[[str, Mapping[str, Any]], Mapping[str, Any] | None] = lambda kind, reference: None
     read_thread: ReadThread = no_thread
+    folds: Folds | None = None
     clock: Callable[[], float] = field(default=time.time)
+    pools: Pools = field(default_factory=Pools)

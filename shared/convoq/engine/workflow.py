@@ -27,6 +27,7 @@ from convoq.engine.faults import (
     shape_faults,
     type_faults,
     wiring_faults,
+    wiring_warnings,
 )
 from convoq.engine.plan import Step, make_plan
 from convoq.errors import Fault, InvalidWorkflow
@@ -215,7 +216,7 @@ def parse_workflow(data: object, *, source: str, registry: Registry | None = Non
         definition=data,
         types=types,
         triggers=tuple(triggers),
-        warnings=tuple(_warnings(nodes, types)),
+        warnings=(*_warnings(nodes, types), *wiring_warnings(nodes, types, connections)),
     )
 
 

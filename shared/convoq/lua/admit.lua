@@ -54,7 +54,7 @@ if policy == 'merge' and ahead[1] then
     if KEYS[11] ~= '' then
         redis.call('HSET', KEYS[11], 'id', host, 'fingerprint', ARGV[8])
         redis.call('EXPIRE', KEYS[11], ARGV[3])
-        belongs(key, KEYS[11], ARGV[10])
+        belongs(key, KEYS[11], ARGV[3])
     end
     seen(key, host, now, ARGV[10])
     return { 'joined', host, position_of(host) }
@@ -91,7 +91,7 @@ redis.call('HSET', KEYS[3], 'concurrency', 1)
 if KEYS[11] ~= '' then
     redis.call('HSET', KEYS[11], 'id', id, 'fingerprint', ARGV[8])
     redis.call('EXPIRE', KEYS[11], ARGV[3])
-    belongs(key, KEYS[11], ARGV[10])
+    belongs(key, KEYS[11], ARGV[3])
 end
 seen(key, id, now, ARGV[10])
 if policy == 'merge' and tonumber(ARGV[7]) > 0 then

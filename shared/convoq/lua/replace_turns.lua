@@ -1,13 +1,22 @@
 --!include fence
--- Put other turns, or none, in the place of a memory's.
--- KEYS: memory, execution (with a fence only). ARGV: attempt ('' without a fence), elements to keep, ttl s, elements
--- Returns 1 done, -1 not ours any more.
+--!include keep
+--!include sessions
+-- Put other elements, or none, in the place of a memory's.
+-- KEYS: memory, execution (with a fence only). ARGV: attempt ('' without a fence), ttl s, most bytes, elements
+-- Returns 1 done, -1 not ours any more, -2 too large.
 if fenced(KEYS[2], ARGV[1]) then
     return -1
 end
+local size = 0
+for i = 4, #ARGV do
+    size = size + #ARGV[i]
+end
+if size > tonumber(ARGV[3]) then
+    return -2
+end
 redis.call('DEL', KEYS[1])
-for i = math.max(4, #ARGV - ARGV[2] + 1), #ARGV do
+for i = 4, #ARGV do
     redis.call('RPUSH', KEYS[1], ARGV[i])
 end
-redis.call('EXPIRE', KEYS[1], ARGV[3])
+written_by(KEYS[2], KEYS[1], keep(KEYS[1], ARGV[2]))
 return 1

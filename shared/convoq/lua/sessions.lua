@@ -21,8 +21,19 @@ local function seen(slot, id, now, ttl)
     longer(executions, ttl)
 end
 
--- A key that holds something of the session.
+-- A key with this time-to-live holds something of the session.
 local function belongs(slot, key, ttl)
-    redis.call('SADD', 'convoq:session:' .. slot .. ':keys', key)
-    longer('convoq:session:' .. slot .. ':keys', ttl)
+    local now = tonumber(redis.call('TIME')[1])
+    local others = 'convoq:session:' .. slot .. ':keys'
+    redis.call('ZADD', others, now + ttl, key)
+    redis.call('ZREMRANGEBYSCORE', others, '-inf', now - 1)
+    longer(others, ttl)
+end
+
+-- What an execution writes to belongs to its session.
+local function written_by(execution, key, ttl)
+    local slot = execution and redis.call('HGET', execution, 'slot')
+    if slot then
+        belongs(slot, key, ttl)
+    end
 end

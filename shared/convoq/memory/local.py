@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from math import inf
 
-from convoq.errors import MemoryFailed
-from convoq.memory.base import MAX_TURN_BYTES, Turn
-from convoq.memory.repair import elements_of
+from convoq.memory.base import History, Turn, check_size
+from convoq.memory.repair import sendable
 from convoq.nodes.base import ExecutionInfo
 
 Key = tuple[str, str, str]
@@ -31,7 +31,7 @@ class LocalMemories:
         now = self._clock()
         self._stored = {other: held for other, held in self._stored.items() if now < held[0] and other != key}
         if turns:
-            self._stored[key] = (now + ttl_s, turns)
+            self._stored[key] = (now + (ttl_s or inf), turns)
 
 
 class LocalMemory:
@@ -41,17 +41,17 @@ class LocalMemory:
         self._key = key
         self._ttl_s = ttl_s
 
-    async def load(self) -> Sequence[Turn]:
-        return self._memories.read(self._key)[-self.window :]
+    async def load(self) -> History:
+        return sendable(self._memories.read(self._key)[-self.window :])
 
     async def append(self, turn: Turn) -> None:
-        if (size := sum(map(len, elements_of(turn)))) > MAX_TURN_BYTES:
-            raise MemoryFailed(f"turn {turn.id!r} is too large to be remembered: {size} bytes of {MAX_TURN_BYTES}")
+        check_size(turn)
         turns = self._memories.read(self._key)
         if all(known.id != turn.id for known in turns):
             self._memories.write(self._key, [*turns, turn][-self.window :], self._ttl_s)
 
     async def replace(self, turns: Sequence[Turn]) -> None:
+        check_size(*turns)
         self._memories.write(self._key, list(turns)[-self.window :], self._ttl_s)
 
     async def clear(self) -> None:

@@ -2,81 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NoReturn, Protocol, cast
 
-import structlog
 from redis.exceptions import RedisError
 
 from convoq import keys
 from convoq.errors import Fenced, MemoryFailed, Unavailable
-from convoq.memory.base import MAX_TURN_BYTES, Turn
-from convoq.memory.repair import elements_of, turns_of
+from convoq.memory.base import MAX_SESSION_BYTES, History, Turn, check_size, session_too_large
+from convoq.memory.repair import elements_of, sendable, turns_of
 from convoq.nodes.base import ExecutionInfo
-from convoq.redis import Argument, Pipe, load_script
+from convoq.redis import Argument, Script, load_script
 
-log = structlog.get_logger()
+FENCED, TOO_LARGE = -1, -2
+"""What the writing scripts answer."""
 
-FENCED = -1
+Fence = tuple[str, int]
+"""An execution's key and the attempt that must be the one that runs, or a write raises `Fenced`."""
 
 
-class RedisListMemory:
-    """One round trip each way. Writes are fenced by (execution's key, attempt) where `fence` is given: they raise
-    `Fenced` unless that attempt is the one that runs."""
+BeforeWrite = Callable[[], Awaitable[None]]
+"""Where the server is not convoq's own, a write cannot be fenced in the same step. Awaiting this first raises `Fenced`
+for a superseded attempt, and from then on no other attempt is begun; what is left is that an execution may be given up
+as lost between the two, and its turn is remembered all the same."""
 
-    def __init__(self, pipe: Pipe, key: str, *, window: int, ttl_s: int, fence: tuple[str, int] | None = None) -> None:
+
+class Server(Protocol):
+    """A Redis server: convoq's own (a `Pipe`), or the one that a credential names."""
+
+    async def command(self, *arguments: Argument) -> object: ...
+
+    async def run(self, script: Script, keys: Sequence[str], arguments: Sequence[Argument]) -> object: ...
+
+
+class RedisMemory:
+    """What the memories in a Redis list share. `ttl_s` 0 is for ever. One round trip each way.
+
+    A fence for convoq's own server, else `before_write`.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        key: str,
+        *,
+        window: int,
+        ttl_s: int,
+        fence: Fence | None = None,
+        before_write: BeforeWrite | None = None,
+    ) -> None:
         self.window = window
-        self._pipe = pipe
+        self._server = server
         self._key = key
         self._ttl_s = ttl_s
         self._fence = fence
-
-    async def load(self) -> Sequence[Turn]:
-        try:
-            elements = await self._pipe.command("LRANGE", self._key, -2 * self.window, -1)
-        except (RedisError, Unavailable) as error:
-            self._fail("read", error)
-        turns, left_out = turns_of(elements)
-        if left_out:
-            log.warning("memory holds what is not a whole turn", key=self._key, elements=left_out)
-        return turns
-
-    async def append(self, turn: Turn) -> None:
-        user, assistant = elements_of(turn)
-        if (size := len(user) + len(assistant)) > MAX_TURN_BYTES:
-            raise MemoryFailed(f"turn {turn.id!r} is too large to be remembered: {size} bytes of {MAX_TURN_BYTES}")
-        await self._write("append_turn", user.index(b',"content":'), user, assistant)
-
-    async def replace(self, turns: Sequence[Turn]) -> None:
-        await self._write("replace_turns", *(element for turn in turns for element in elements_of(turn)))
+        self._before_write = before_write
 
     async def clear(self) -> None:
-        await self.replace(())
+        await self._write("replace_turns", 0)
 
-    async def _write(self, script: str, *values: bytes | int) -> None:
+    async def _write(self, script: str, *values: Argument) -> None:
+        if self._before_write is not None:
+            await self._before_write()
         execution, attempt = self._fence or ("", "")
         names = [self._key, execution] if execution else [self._key]
-        arguments: list[Argument] = [attempt, 2 * self.window, self._ttl_s, *values]
+        arguments: list[Argument] = [attempt, self._ttl_s, *values]
         try:
-            reply = await self._pipe.run(load_script(script), names, arguments)
+            reply = await self._server.run(load_script(script), names, arguments)
         except (RedisError, Unavailable) as error:
             self._fail("write", error)
         if reply == FENCED:
             raise Fenced(f"attempt {attempt} no longer runs this execution: its turn was not remembered")
+        if reply == TOO_LARGE:
+            raise session_too_large(f"session {self._key!r}")
 
     def _fail(self, action: str, error: Exception) -> NoReturn:
         raise MemoryFailed(f"cannot {action} the memory {self._key!r}: {error}") from error
 
 
+class RedisListMemory(RedisMemory):
+    """convoq's own format, trimmed to the window at every write."""
+
+    async def load(self) -> History:
+        try:
+            elements = await self._server.command("LRANGE", self._key, -2 * self.window, -1)
+        except (RedisError, Unavailable) as error:
+            self._fail("read", error)
+        return sendable(*turns_of(cast("list[bytes]", elements)))
+
+    async def append(self, turn: Turn) -> None:
+        check_size(turn)
+        user, assistant = elements_of(turn)
+        head = user.index(b',"content":')
+        await self._write("append_turn", 2 * self.window, MAX_SESSION_BYTES, head, user, assistant)
+
+    async def replace(self, turns: Sequence[Turn]) -> None:
+        check_size(*turns)
+        elements = [element for turn in turns[-self.window :] for element in elements_of(turn)]
+        await self._write("replace_turns", MAX_SESSION_BYTES, *elements)
+
+
 class RedisMemories:
     """The memories of one process, by (workflow, session, memory node)."""
 
-    def __init__(self, pipe: Pipe) -> None:
-        self._pipe = pipe
+    def __init__(self, server: Server) -> None:
+        self._server = server
 
     def __call__(
         self, execution: ExecutionInfo, session: str, node: str, *, window: int, ttl_s: int
     ) -> RedisListMemory:
         key = keys.memory(execution.workflow_id, session, node)
         fence = (keys.execution(execution.id), execution.attempt)
-        return RedisListMemory(self._pipe, key, window=window, ttl_s=ttl_s, fence=fence)
+        return RedisListMemory(self._server, key, window=window, ttl_s=ttl_s, fence=fence)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from convoq.engine.per_item import per_item
 from convoq.errors import NodeFailed
+from convoq.memory.base import Memory
+from convoq.memory.tokens import count_turn, how
+from convoq.memory.window import FittedView
 from convoq.nodes.agent_loop import AgentLoop
-from convoq.nodes.base import ConnectionType, Item, MainNode, Parameters, RunContext
+from convoq.nodes.base import ConnectionType, Item, MainNode, Parameters, RunContext, Supplied
 
 DEFAULT_SYSTEM_MESSAGE = "You are a helpful assistant"
 
@@ -23,6 +28,7 @@ class AgentOptions(BaseModel):
     max_iterations: int = Field(10, alias="maxIterations", ge=1, le=1000)
     return_intermediate_steps: bool = Field(False, alias="returnIntermediateSteps")
     enable_streaming: bool = Field(True, alias="enableStreaming")
+    max_tokens_from_memory: int = Field(0, alias="maxTokensFromMemory", ge=0)
 
 
 class AgentParameters(Parameters):
@@ -70,7 +76,7 @@ async def answer_item(ctx: RunContext[AgentParameters], index: int) -> Item:
         item_index=index,
         models=models[: 2 if parameters.needs_fallback else 1],
         tools=await ctx.supplied(ConnectionType.TOOL, index),
-        memory=memories[0].value if memories else None,
+        memory=_memory(memories, options.max_tokens_from_memory, models[0].value.name),
         streaming=options.enable_streaming and ctx.is_streaming(),
         max_iterations=options.max_iterations,
     )
@@ -78,6 +84,13 @@ async def answer_item(ctx: RunContext[AgentParameters], index: int) -> Item:
     if options.return_intermediate_steps:
         output["intermediateSteps"] = loop.intermediate_steps()
     return Item(output, paired_item=index)
+
+
+def _memory(supplied: Sequence[Supplied[Memory]], most_tokens: int, model: str) -> Supplied[Memory] | None:
+    if not supplied or not most_tokens:
+        return supplied[0] if supplied else None
+    size = partial(count_turn, model=model)
+    return Supplied(supplied[0].node, FittedView(supplied[0].value, most_tokens, size, how(model)))
 
 
 def _prompt(ctx: RunContext[AgentParameters], parameters: AgentParameters, index: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from convoq.errors import ModelFailed, NodeFailed, ToolFailed, TooManyIterations
-from convoq.memory.base import Memory, Step, ToolUse, Turn
+from convoq.memory.base import History, Memory, Step, ToolUse, Turn
 from convoq.models.base import (
     CallDelta,
     Finish,
@@ -51,7 +51,7 @@ class AgentLoop:
     item_index: int
     models: Sequence[Supplied[Model]]
     tools: Sequence[Supplied[Tool]]
-    memory: Memory | None
+    memory: Supplied[Memory] | None
     streaming: bool
     max_iterations: int
     steps: list[Step] = field(default_factory=list)
@@ -73,24 +73,41 @@ class AgentLoop:
         Raises `TooManyIterations` and what models, tools and the memory raise.
         """
         started = self.ctx.services.clock()
-        messages: list[Message] = [SystemMessage(system)] if system else []
-        for turn in await self.memory.load() if self.memory else ():
-            messages.extend(turn.messages())
+        history = [message for turn in await self._load() for message in turn.messages()]
+        told = [message.content for message in history if isinstance(message, SystemMessage)]
+        messages: list[Message] = (
+            [SystemMessage("\n\n".join([system, *told] if system else told))] if system or told else []
+        )
+        messages.extend(message for message in history if not isinstance(message, SystemMessage))
         messages.append(UserMessage(prompt))
         try:
             return await self._answer(messages, prompt, started)
         except asyncio.CancelledError:
             if self.ctx.stopping and self.memory and (self.steps or self._said):
                 turn = self._turn(prompt, "".join(self._said), started)
-                await self.memory.append(msgspec.structs.replace(turn, cut_off=True))
+                await self._remember(msgspec.structs.replace(turn, cut_off=True))
             raise
+
+    async def _load(self) -> Sequence[Turn]:
+        if self.memory is None:
+            return ()
+        async with self.ctx.sub_run(self.memory, ConnectionType.MEMORY, {"action": "load"}) as run:
+            turns = await self.memory.value.load()
+            notes = {"notes": list(turns.notes)} if isinstance(turns, History) and turns.notes else {}
+            run.output({"turns": len(turns), **notes})
+        return turns
+
+    async def _remember(self, turn: Turn) -> None:
+        if self.memory is not None:
+            async with self.ctx.sub_run(self.memory, ConnectionType.MEMORY, {"action": "append", "turn": turn.id}):
+                await self.memory.value.append(turn)
 
     async def _answer(self, messages: list[Message], prompt: str, started: float) -> str:
         for iteration in range(1, self.max_iterations + 1):
             reply = await self._ask(messages)
             if not reply.calls:
-                if self.memory and reply.text:
-                    await self.memory.append(self._turn(prompt, reply.text, started))
+                if reply.text:
+                    await self._remember(self._turn(prompt, reply.text, started))
                 if reply.began:
                     await self.ctx.send_chunk("end", self.item_index)
                 return reply.text

@@ -124,6 +124,16 @@ class Context(Protocol[P_co]):
         """
         ...
 
+    async def supplied(self, kind: ConnectionType, item_index: int = 0) -> Sequence[Supplied[Any]]:
+        """What the enabled sub-nodes connected by `kind` supply for that item, ordered by input index."""
+        ...
+
+    def sub_run(
+        self, supplied: Supplied[Any], kind: ConnectionType, given: Mapping[str, Any]
+    ) -> AbstractAsyncContextManager[SubRun]:
+        """Record a run of a sub-node: input `given`, time taken, output or the error that leaves the block."""
+        ...
+
 
 class RunContext(Context[P_co], Protocol[P_co]):
     """What a main node sees."""
@@ -134,10 +144,6 @@ class RunContext(Context[P_co], Protocol[P_co]):
     @property
     def last_try(self) -> bool:
         """Whether a failure now is final. With tries left, raise it even where `onError` would make an item of it."""
-        ...
-
-    async def supplied(self, kind: ConnectionType, item_index: int = 0) -> Sequence[Supplied[Any]]:
-        """What the enabled sub-nodes connected by `kind` supply for that item, ordered by input index."""
         ...
 
     def is_streaming(self) -> bool:
@@ -151,12 +157,6 @@ class RunContext(Context[P_co], Protocol[P_co]):
 
     async def send_chunk(self, kind: Literal["begin", "item", "end"], item_index: int, text: str = "") -> None: ...
 
-    def sub_run(
-        self, supplied: Supplied[Any], kind: ConnectionType, given: Mapping[str, Any]
-    ) -> AbstractAsyncContextManager[SubRun]:
-        """Record a run of a sub-node: input `given`, time taken, output or the error that leaves the block."""
-        ...
-
 
 class NodeType(Generic[P]):
     """`type` is n8n's full type name; `aliases` other names of the same node. `versions` are the least and greatest
@@ -166,6 +166,8 @@ class NodeType(Generic[P]):
     aliases: ClassVar[tuple[str, ...]] = ()
     versions: ClassVar[tuple[float, float]]
     parameters_class: ClassVar[builtins.type[Parameters]]
+    tells_thread: ClassVar[bool] = False
+    """Whether its items tell what was said in the chat before."""
 
     def warn(self, node: Node) -> str | None:
         """What somebody who imports this node should know of it, though it works."""
@@ -187,9 +189,20 @@ class MainNode(NodeType[P]):
 
 class SubNode(NodeType[P]):
     supplies: ClassVar[ConnectionType]
+    accepts: ClassVar[Mapping[ConnectionType, bool]] = {}
+    """As a main node's: sub-nodes of its own."""
 
     async def supply(self, ctx: Context[P], item_index: int) -> Any:
         """A `Model`, `Memory`, `Tool`, … for that item of the consumer."""
+        raise NotImplementedError
+
+
+class PortedSubNode(SubNode[P], MainNode[P]):
+    """A sub-node with main connections, too. `run` is for items that arrive on its input; without any it is not run,
+    but each time a consumer has run with what it supplied, `after` gives the items for its outputs."""
+
+    async def after(self, ctx: RunContext[P], supplied: Sequence[Any]) -> list[list[Item]]:
+        """`supplied` is what the consumer was given, once for each item. The context is as the consumer's was."""
         raise NotImplementedError
 
 

@@ -149,7 +149,7 @@ class WorkflowStore:
                 try:
                     await pipeline.watch(PATHS)
                     held = cast("dict[bytes, bytes]", await pipeline.hgetall(PATHS))
-                    pipeline.multi()  # type: ignore[no-untyped-call]
+                    pipeline.multi()
                     change(pipeline, {path.decode(): _owner(owner) for path, owner in held.items()})
                     replies: Sequence[Any] = await pipeline.execute()
                     return replies

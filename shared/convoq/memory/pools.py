@@ -1,0 +1,170 @@
+"""Connections to the servers that credentials name: opened on first use, shared by all executions of a process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import redis.asyncio
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from redis.asyncio import Redis as AsyncRedis
+from redis.asyncio.connection import Connection, SSLConnection, parse_url
+from redis.exceptions import NoScriptError
+
+from convoq.errors import NodeFailed
+from convoq.memory.redis_list import Server
+from convoq.redis import Argument, Script
+
+if TYPE_CHECKING:
+    from convoq.memory.mongo import MongoCollection
+    from convoq.memory.postgres import PostgresTable
+
+T = TypeVar("T", bound=BaseModel)
+
+MAX_CONNECTIONS = 10
+"""To one server, from one process: a turn holds one for a millisecond."""
+CONNECT_S, REPLY_S = 10.0, 30.0
+
+
+class RedisCredential(BaseModel):
+    """n8n's fields of the credential type `redis`."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
+
+    host: str = "localhost"
+    port: int = Field(6379, ge=1, le=65535)
+    database: int = Field(0, ge=0)
+    user: str = ""
+    password: str = Field("", repr=False)
+    ssl: bool = False
+
+
+class PostgresCredential(BaseModel):
+    """n8n's fields of the credential type `postgres`."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
+
+    host: str = "localhost"
+    port: int = Field(5432, ge=1, le=65535)
+    database: str = "postgres"
+    user: str = "postgres"
+    password: str = Field("", repr=False)
+    ssl: Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] = "disable"
+
+
+class MongoCredential(BaseModel):
+    """n8n's fields of the credential type `mongoDb`: a connection string, or its parts."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
+
+    connection_string: str = Field("", alias="connectionString", repr=False)
+    host: str = "localhost"
+    port: int | None = Field(27017, ge=1, le=65535)
+    database: str = ""
+    user: str = ""
+    password: str = Field("", repr=False)
+
+
+class _OtherServer:
+    """A Redis server that is not convoq's own."""
+
+    def __init__(self, client: AsyncRedis) -> None:
+        self.client = client
+
+    async def command(self, *arguments: Argument) -> object:
+        return await self.client.execute_command(*arguments)
+
+    async def run(self, script: Script, keys: Sequence[str], arguments: Sequence[Argument]) -> object:
+        try:
+            return await self.command("EVALSHA", script.sha, len(keys), *keys, *arguments)
+        except NoScriptError:
+            return await self.command("EVAL", script.source, len(keys), *keys, *arguments)
+
+
+class Pools:
+    """`own` is convoq's Redis: a credential that names the same database gets that connection, which can be fenced."""
+
+    def __init__(self, own: Server | None = None, own_url: str = "") -> None:
+        self.own = own
+        self._own_address = _address(own_url) if own is not None else None
+        self._lock = asyncio.Lock()
+        self._redis: dict[RedisCredential, _OtherServer] = {}
+        self._postgres: dict[PostgresCredential, Any] = {}
+        self._tables: dict[tuple[PostgresCredential, str], PostgresTable] = {}
+        self._mongo: dict[MongoCredential, Any] = {}
+        self._collections: dict[tuple[MongoCredential, str, str], MongoCollection] = {}
+
+    def redis(self, fields: Mapping[str, Any]) -> Server:
+        """Raises `NodeFailed` where the fields are none of a Redis server."""
+        credential = _read(RedisCredential, fields, "redis")
+        if self.own is not None and (_host(credential.host), credential.port, credential.database) == self._own_address:
+            return self.own
+        if credential not in self._redis:
+            pool = redis.asyncio.BlockingConnectionPool(
+                max_connections=MAX_CONNECTIONS,
+                timeout=REPLY_S,
+                connection_class=SSLConnection if credential.ssl else Connection,
+                host=credential.host,
+                port=credential.port,
+                db=credential.database,
+                username=credential.user or None,
+                password=credential.password or None,
+                protocol=2,
+                socket_connect_timeout=CONNECT_S,
+                socket_timeout=REPLY_S,
+            )
+            self._redis[credential] = _OtherServer(AsyncRedis.from_pool(pool))
+        return self._redis[credential]
+
+    async def postgres(self, fields: Mapping[str, Any], table: str) -> PostgresTable:
+        """Raises `NodeFailed` for wrong fields, a table name that is none, or without the extra."""
+        from convoq.memory.postgres import PostgresTable, connect
+
+        credential = _read(PostgresCredential, fields, "postgres")
+        async with self._lock:  # opens no connection yet, so nobody waits for a dead server here
+            if credential not in self._postgres:
+                self._postgres[credential] = await connect(credential)
+            if (credential, table) not in self._tables:
+                self._tables[credential, table] = PostgresTable(self._postgres[credential], table)
+        return self._tables[credential, table]
+
+    def mongo(self, fields: Mapping[str, Any], database: str, collection: str) -> MongoCollection:
+        """Raises `NodeFailed` for wrong fields or without the extra."""
+        from convoq.memory.mongo import MongoCollection, connect
+
+        credential = _read(MongoCredential, fields, "mongoDb")
+        if credential not in self._mongo:
+            self._mongo[credential] = connect(credential)
+        key = (credential, database or credential.database, collection)
+        if key not in self._collections:
+            self._collections[key] = MongoCollection(self._mongo[credential], *key[1:])
+        return self._collections[key]
+
+    async def close(self) -> None:
+        for server in self._redis.values():
+            await server.client.aclose()
+        for pool in self._postgres.values():
+            await pool.close()
+        for client in self._mongo.values():
+            await client.close()
+
+
+def _read(model: type[T], fields: Mapping[str, Any], kind: str) -> T:
+    try:
+        return model.model_validate({name: value for name, value in fields.items() if value is not None})
+    except ValidationError as error:
+        faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors(include_url=False))
+        raise NodeFailed(f"credential of type {kind!r}: {'; '.join(faults)}") from None
+
+
+def _host(name: str) -> str:
+    return "127.0.0.1" if name in ("localhost", "::1") else name
+
+
+def _address(url: str) -> tuple[str, int, int] | None:
+    try:
+        parts: Mapping[str, Any] = parse_url(url)
+    except ValueError:  # sentinels: no credential names those
+        return None
+    return _host(parts.get("host", "localhost")), parts.get("port", 6379), parts.get("db", 0)
