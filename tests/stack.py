@@ -166,6 +166,13 @@ class Stack:
             return False
         return reply.status == 200 and reply.json["workers"] >= workers
 
+    def answers(self) -> bool:
+        """Whether the API is there; it may have no worker."""
+        try:
+            return self.get("/healthz").status == 200
+        except OSError:
+            return False
+
     def install(self, workflow: Mapping[str, Any]) -> None:
         reply = self.request("POST", "/api/v1/workflows", workflow)
         assert reply.status == 201, reply.body

@@ -133,10 +133,13 @@ class _Connected:
             # Python 3.11, can swallow the cancellation of the task that writes: a process that never stops.
             connection.socket_timeout = None
             self._connection = connection
-            if self._failures:
-                log.info("redis connection is back", connection=self._label, failures=self._failures)
-            self._failures = 0
         return self._connection
+
+    def answered(self) -> None:
+        """The server replies. Only then it is back: one that still loads its data lets everybody in, too."""
+        if self._failures:
+            log.info("redis connection is back", connection=self._label, failures=self._failures)
+            self._failures = 0
 
     async def drop(self, error: BaseException | None = None) -> None:
         connection, self._connection = self._connection, None
@@ -261,6 +264,7 @@ class Pipe:
                 if not call.reply.done():
                     call.reply.set_exception(error)
                 continue
+            self._connected.answered()
             call = self._unanswered.popleft()
             if not call.reply.done():
                 call.reply.set_result(reply)
@@ -366,6 +370,7 @@ class Subscriber:
         while True:
             kind, channel, *rest = await connection.read_response(timeout=math.inf)  # a pong has no third part
             self._last_heard = loop.time()
+            self._connected.answered()
             if kind == b"message":
                 self._on_message(channel, rest[0])
             elif kind == b"subscribe" and (confirmed := self._confirmed.get(channel)) and not confirmed.done():

@@ -79,6 +79,11 @@ def number(chunks: Iterable[Chunk], first: int, end: Ended | None = None) -> Ent
     return Entry(first, seq - first, bytes(lines), end)
 
 
+def _size(chunk: Chunk) -> int:
+    """About what it takes as a line."""
+    return 200 + len(getattr(chunk, "content", ""))
+
+
 class Outbox:
     """Publishes for all streams of a process: one script call at a time takes what all of them have to say meanwhile.
 
@@ -130,10 +135,12 @@ class Outbox:
 class StreamWriter:
     """One attempt's writing end. At most one batch is under way: what comes meanwhile makes the next one.
 
-    `send` waits while `HIGH_WATER` chunks are unsent, so a model faster than Redis costs bounded memory.
+    `send` waits while `HIGH_WATER_BYTES` are unsent, so a model faster than Redis costs bounded memory.
     """
 
-    HIGH_WATER = 1000
+    BATCH_BYTES = 32 << 10
+    """A log entry takes no chunk beyond this: what is read at once for a slow client is bounded, too."""
+    HIGH_WATER_BYTES = 8 * BATCH_BYTES
 
     def __init__(self, outbox: Outbox, execution_id: str, attempt: int) -> None:
         self.keys = (keys.execution(execution_id), keys.stream_log(execution_id))
@@ -141,6 +148,7 @@ class StreamWriter:
         self._attempt = attempt
         self._next = 0
         self._waiting: list[Chunk] = []
+        self._waiting_bytes = 0
         self._under_way: Entry | None = None
         self._failure: BaseException | None = None
         self._idle: asyncio.Future[None] | None = None
@@ -155,9 +163,10 @@ class StreamWriter:
         if self._failure is not None:
             raise self._failure
         self._waiting.append(chunk)
+        self._waiting_bytes += _size(chunk)
         if self._under_way is None:
             self._outbox.put(self)
-        if len(self._waiting) >= self.HIGH_WATER:
+        if self._waiting_bytes >= self.HIGH_WATER_BYTES:
             await self.flush()
 
     async def flush(self) -> None:
@@ -169,7 +178,9 @@ class StreamWriter:
 
     async def close(self) -> tuple[int, list[Chunk]]:
         """Take what is unsent, let what is under way finish: the next number, and the chunks for the last entry."""
-        unsent, self._waiting = self._waiting, []
+        while self._waiting_bytes > self.BATCH_BYTES:
+            await self._settled()
+        unsent, self._waiting, self._waiting_bytes = self._waiting, [], 0
         while self._under_way is not None:
             await self._settled()
         if self._failure is not None:
@@ -183,7 +194,12 @@ class StreamWriter:
 
     def take(self) -> tuple[Argument, ...]:
         """For the outbox: the batch that goes now, as the script's arguments. It may be empty."""
-        chunks, self._waiting = self._waiting, []
+        size = count = 0
+        while count < len(self._waiting) and size < self.BATCH_BYTES:
+            size += _size(self._waiting[count])
+            count += 1
+        chunks, self._waiting = self._waiting[:count], self._waiting[count:]
+        self._waiting_bytes -= size
         self._under_way = entry = number(chunks, self._next)
         return (self._attempt, entry.first, entry.count, entry.pack(), len(entry.lines))
 
@@ -197,7 +213,7 @@ class StreamWriter:
                 self._outbox.put(self)
         else:
             self._failure = answer if isinstance(answer, BaseException) else self._refused(answer, entry)
-            self._waiting.clear()
+            self._waiting, self._waiting_bytes = [], 0
         if self._idle is not None:
             self._idle.set_result(None)
             self._idle = None

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from anyio.from_thread import start_blocking_portal
 
-from tests.models.server import DONE, Answer, ModelServer, delta, event, model_server, replies, streams
+from tests.api.serving import serving
+from tests.models.server import DONE, Answer, delta, event, replies, streams
 from tests.stack import Stack, chat_workflow, free_port
 
 KEY = "sk-the-products-own-key"
 GOOD = streams(delta("Nice "), delta("day.", "stop"), DONE)
-
-
-@contextmanager
-def serving(*answers: Answer) -> Iterator[ModelServer]:
-    with (
-        start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(model_server(*answers)) as server,
-    ):
-        yield server
 
 
 def install(stack: Stack, path: str, url: str, **options: Any) -> None:

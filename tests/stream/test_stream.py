@@ -10,6 +10,7 @@ import pytest
 from convoq import keys
 from convoq.errors import ExecutionFailed, Fenced, Gone, StreamTooLarge
 from convoq.protocol import decode_line
+from convoq.redis import async_client
 from convoq.stream import Entry, number, read_log
 from tests.stream.support import DONE, chunk, entries, eventually, read, seqs, wire
 
@@ -61,25 +62,31 @@ def test_an_idle_writer_sends_each_chunk_by_itself(redis_url: str) -> None:
 def test_a_writer_holds_back_what_is_faster_than_redis(redis_url: str) -> None:
     async def run() -> None:
         async with wire(redis_url) as w:
+            client = async_client(redis_url)
             writer = w.writer(await w.begin())
-            await w.pipe.command("CLIENT", "PAUSE", 300)
             sent = 0
 
             async def produce() -> None:
                 nonlocal sent
-                for _ in range(5000):
-                    await writer.send(chunk("x"))
+                for _ in range(1000):
+                    await writer.send(chunk("x" * 800))  # a kilobyte as a line
                     sent += 1
 
-            producing = asyncio.create_task(produce())
-            await eventually(lambda: sent >= writer.HIGH_WATER - 1, "a full buffer")
-            for _ in range(50):
-                await asyncio.sleep(0)
-            assert sent <= 2 * writer.HIGH_WATER
-            assert not producing.done()
+            await client.client_pause(60_000, all=False)
+            try:
+                producing = asyncio.create_task(produce())
+                most = writer.HIGH_WATER_BYTES // 1000
+                await eventually(lambda: sent >= most, "a full buffer")
+                for _ in range(50):
+                    await asyncio.sleep(0)
+                assert sent <= most + writer.BATCH_BYTES // 1000 + 1
+                assert not producing.done()
+            finally:
+                await client.client_unpause()
+                await client.aclose()
             await producing
             await writer.flush()
-            assert writer.next == sent == 5000
+            assert writer.next == sent == 1000
 
     asyncio.run(run())
 
@@ -95,6 +102,24 @@ def test_close_leaves_the_unsent_to_the_last_entry(redis_url: str) -> None:
             logged = await read_log(w.pipe, execution_id, 0)
             assert first == writer.next == sum(entry.count for entry in logged)
             assert lines([*logged, number(unsent, first)]) == [str(k) for k in range(10)]
+
+    asyncio.run(run())
+
+
+def test_no_entry_is_large(redis_url: str) -> None:
+    """Neither those of a model that talks without a pause, nor what is left for the last one."""
+
+    async def run() -> None:
+        async with wire(redis_url) as w:
+            execution_id = await w.begin()
+            writer = w.writer(execution_id)
+            for _ in range(100):
+                await writer.send(chunk("x" * 10_000))
+            _, unsent = await writer.close()
+            logged = await read_log(w.pipe, execution_id, 0)
+            assert sum(entry.count for entry in logged) + len(unsent) == 100
+            assert max(entry.count for entry in logged) == 4
+            assert len(unsent) <= 4
 
     asyncio.run(run())
 

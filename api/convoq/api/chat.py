@@ -15,13 +15,11 @@ from convoq.api.cors import allowed
 from convoq.api.executions import end_in_the_way
 from convoq.api.history import previous_session
 from convoq.api.page import PageConfig, chat_page, page_headers
-from convoq.api.relay import Reader
-from convoq.api.reply import Form, StreamReply, json_reply, negotiate
+from convoq.api.reply import Form, JsonReply, StreamReply, negotiate
 from convoq.api.state import State, state_of
 from convoq.api.triggers import Chat
 from convoq.errors import BadRequest, Forbidden, NotFound, Unavailable
 from convoq.queue import RETRY_AFTER_S, Admitted, Request, Terms
-from convoq.stream import Ended
 
 ADMIT_S = 5.0
 ONCE_MAX_CHARS = 255
@@ -33,6 +31,7 @@ async def show_page(http: HttpRequest) -> Response:
     parameters = chat.trigger.parameters
     if parameters.mode == "webhook":
         raise NotFound(f"the chat at {http.url.path} has no page (mode webhook): POST a message to it")
+    check_access(http, chat)
     nonce = secrets.token_urlsafe(16)
     options = parameters.options
     config = PageConfig(
@@ -102,22 +101,18 @@ async def run(state: State, chat: Chat, message: ChatRequest, form: Form, terms:
         if form is Form.RECEIVED:
             return JSONResponse({"executionStarted": True, "executionId": admitted.execution_id}, headers=headers)
         if admitted.execution_id != reader.execution_id:
+            reader.close()
             reader = state.hub.reader(admitted.execution_id)
             await listening.enter_async_context(reader)
             reader.fall_behind()
-        if form is Form.JSON:
-            return json_reply(await _end(reader, state.settings.keepalive_s), headers)
         listening.pop_all()  # the reply leaves the stream at its end
-        return StreamReply(
-            reader,
-            form,
-            headers,
-            state.settings.keepalive_s,
-            position=admitted.position,
-            on_left=partial(state.stopper.stop, admitted.execution_id, "the client left")
-            if chat.trigger.parameters.options.cancel_on_disconnect
-            else None,
-        )
+        on_left = None
+        if chat.trigger.parameters.options.cancel_on_disconnect:
+            on_left = partial(state.stopper.stop, admitted.execution_id, "the client left")
+        keepalive_s = state.settings.keepalive_s
+        if form is Form.JSON:
+            return JsonReply(reader, headers, keepalive_s, on_left=on_left)
+        return StreamReply(reader, form, headers, keepalive_s, position=admitted.position, on_left=on_left)
 
 
 async def admit(state: State, execution_id: str, request: Request, terms: Terms) -> Admitted:
@@ -130,10 +125,3 @@ async def admit(state: State, execution_id: str, request: Request, terms: Terms)
     for other in admitted.in_the_way:
         await end_in_the_way(state, other)
     return admitted
-
-
-async def _end(reader: Reader, keepalive_s: float) -> Ended:
-    while True:
-        entry = await reader.next(keepalive_s)
-        if entry is not None and entry.end is not None:
-            return entry.end

@@ -40,13 +40,14 @@ async def _memory(state: State, chat: Chat, message: ChatRequest) -> Memory | No
 def _shown(turn: Turn) -> Iterator[dict[str, Any]]:
     """LangChain's serialised messages. What tools were asked and answered, and what is hidden, is not the visitor's
     business."""
-    said = (("HumanMessage", turn.user), ("AIMessage", turn.answer)) if not turn.hidden else ()
-    for kind, content in said:
+    no_tools: dict[str, Any] = {"tool_calls": [], "invalid_tool_calls": []}
+    said = (("HumanMessage", turn.user, {}), ("AIMessage", turn.answer, no_tools)) if not turn.hidden else ()
+    for kind, content, more in said:
         if not content:
             continue
         yield {
             "lc": 1,
             "type": "constructor",
             "id": ["langchain_core", "messages", kind],
-            "kwargs": {"content": content, "additional_kwargs": {}, "response_metadata": {}},
+            "kwargs": {"content": content, **more, "additional_kwargs": {}, "response_metadata": {}},
         }

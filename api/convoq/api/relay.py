@@ -15,8 +15,8 @@ from convoq.redis import Pipe, Subscriber
 from convoq.settings import Settings
 from convoq.stream import Entry, read_log
 
-LOG_PAGE = 100
-"""Entries read from the log at once."""
+LOG_PAGE = 8
+"""Entries read from the log at once: one may hold all that a fast model said while Redis was busy."""
 
 
 class Reader:
@@ -80,6 +80,11 @@ class Reader:
         """The client is gone: `next` gives None from now on."""
         self._left = True
         self._wake.set()
+
+    @property
+    def seq(self) -> int:
+        """The number of the next chunk for the client."""
+        return self._seq
 
     @property
     def left(self) -> bool:

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from convoq.api.relay import Reader
 from convoq.errors import ConvoqError
 from convoq.protocol import End, Error, Keepalive, Metadata, Queued, encode_line
-from convoq.stream import Ended, Entry, number
+from convoq.stream import Entry, number
 
 
 class Form(StrEnum):
@@ -47,48 +47,33 @@ def negotiate(accept: str, response_mode: str) -> Form:
     return BY_MODE.get(response_mode, Form.JSON)
 
 
-class StreamReply(Response):
-    """Relays a joined reader to its client until the last entry, and closes it.
+class _Reply(Response):
+    """An answer that takes its time: follows a joined reader to its last entry, and closes it.
 
-    A client that leaves stops the relay, never the execution.
+    A client that leaves ends the reply, never the execution, unless `on_left` does.
     """
 
     def __init__(
         self,
         reader: Reader,
-        form: Form,
         headers: Mapping[str, str],
         keepalive_s: float,
         *,
-        position: int = 0,
         on_left: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
+        super().__init__(headers=headers)
+        del self.headers["content-length"]
         self._reader = reader
-        self._form = form
         self._keepalive_s = keepalive_s
-        self._position = position
         self._on_left = on_left
         self._done = False
-        super().__init__(
-            status_code=200,
-            headers={
-                **headers,
-                "Content-Type": f"{form.value}; charset=utf-8",
-                "Cache-Control": "no-cache, no-transform",
-                "X-Accel-Buffering": "no",
-            },
-        )
-        del self.headers["content-length"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         watch = asyncio.create_task(self._watch(receive))
         try:
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            await self._relay(send)
-            if not self._reader.left:
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await self._answer(scope, receive, send)
         except OSError:
-            pass  # the client went away while we were sending; the execution goes on
+            pass  # the client went away while we were sending
         finally:
             watch.cancel()
             self._reader.close()
@@ -100,7 +85,34 @@ class StreamReply(Response):
             pass
         self._reader.leave()
 
-    async def _relay(self, send: Send) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raise NotImplementedError
+
+
+class StreamReply(_Reply):
+    """The entries as they come, with a first line for a message that waits behind `position` others."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        form: Form,
+        headers: Mapping[str, str],
+        keepalive_s: float,
+        *,
+        position: int = 0,
+        on_left: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        streaming = {
+            "Content-Type": f"{form.value}; charset=utf-8",
+            "Cache-Control": "no-cache, no-transform",
+            "X-Accel-Buffering": "no",
+        }
+        super().__init__(reader, {**headers, **streaming}, keepalive_s, on_left=on_left)
+        self._form = form
+        self._position = position
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         if self._position:
             await self._send(send, self._body(Entry(0, 0, encode_line(Queued(self._position)) + b"\n")))
         while not self._done and not self._reader.left:
@@ -109,13 +121,16 @@ class StreamReply(Response):
             except ConvoqError as error:
                 nowhere = Metadata("", "")
                 self._done = True
-                await self._send(send, self._body(number([Error(error.message, error.code, nowhere), End(nowhere)], 0)))
-                return
+                lost = [Error(error.message, error.code, nowhere), End(nowhere)]
+                await self._send(send, self._body(number(lost, self._reader.seq)))
+                break
             if entry is not None:
                 self._done = entry.end is not None
                 await self._send(send, self._body(entry))
             elif not self._reader.left:
                 await self._send(send, SSE_KEEPALIVE if self._form is Form.SSE else NDJSON_KEEPALIVE)
+        if not self._reader.left:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send(self, send: Send, body: bytes) -> None:
         if body:
@@ -130,8 +145,19 @@ class StreamReply(Response):
         return b"".join(b"id: %d\ndata: %s\n\n" % (seq, line) for seq, line in enumerate(lines, entry.first))
 
 
-def json_reply(ended: Ended, headers: Mapping[str, str]) -> JSONResponse:
-    """The one JSON answer of a client that does not read a stream."""
-    if ended.error is not None:
-        return JSONResponse(ended.error, ended.http_status, headers)
-    return JSONResponse(ended.reply, 200, headers)
+class JsonReply(_Reply):
+    """The one JSON answer of a client that does not read a stream, when the execution has ended."""
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(self.headers)
+        while not self._reader.left:
+            try:
+                entry = await self._reader.next(self._keepalive_s)
+            except ConvoqError as error:
+                self._done = True
+                return await JSONResponse(error.as_dict(), error.status, headers)(scope, receive, send)
+            if entry is not None and entry.end is not None:
+                self._done = True
+                ended = entry.end
+                status = 200 if ended.error is None else ended.http_status
+                return await JSONResponse(ended.error or ended.reply, status, headers)(scope, receive, send)

@@ -50,7 +50,7 @@ async def get_workflow(http: HttpRequest) -> Response:
 
 
 async def import_workflow(http: HttpRequest) -> Response:
-    """Store one workflow (n8n's JSON), new or in place of the one with its id."""
+    """Store one workflow (n8n's JSON), new or in place of the one with its id; the answer has its warnings."""
     state = check_key(http)
     # Only a type that needs a preflight: a page of somebody else's must not post here through its visitor's browser.
     if http.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
@@ -60,8 +60,9 @@ async def import_workflow(http: HttpRequest) -> Response:
         body += part
         if len(body) > WORKFLOW_MAX_BYTES:
             raise BodyTooLarge(f"the workflow is larger than {WORKFLOW_MAX_BYTES} bytes")
-    record = await state.store.save(parse_workflow_text(bytes(body), source="request body"))
-    return JSONResponse(_shown(record), 201)
+    workflow = parse_workflow_text(bytes(body), source="request body")
+    record = await state.store.save(workflow)
+    return JSONResponse({**_shown(record), "warnings": list(workflow.warnings)}, 201)
 
 
 async def get_execution(http: HttpRequest) -> Response:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from redis.exceptions import RedisError
+
 from convoq.engine.workflow import ChatTriggerInfo, Workflow
-from convoq.errors import InactiveWorkflow, UnknownPath
+from convoq.errors import InactiveWorkflow, Unavailable, UnknownPath
+from convoq.queue import RETRY_AFTER_S
 from convoq.store.workflows import WorkflowStore
 
+ANSWER_S = 5.0
 KEEP_S = 1.0
 """How long a changed or deactivated workflow may go unnoticed; saves two round trips a message."""
 
@@ -27,14 +31,18 @@ class Triggers:
     async def find(self, path: str) -> Chat:
         """The active chat at that path, or at what n8n's form `PATH/chat` names, whether or not it ends in a slash.
 
-        Raises `UnknownPath`, `InactiveWorkflow`.
+        Raises `UnknownPath`, `InactiveWorkflow`, and `Unavailable` when Redis does not answer.
         """
         path = path.strip("/")
         now = asyncio.get_running_loop().time()
         if (kept := self._kept.get(path)) and kept[0] > now:
             return kept[1]
         self._kept.pop(path, None)
-        chat = await self._at(path) or await self._at(path.removesuffix("/chat"))
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                chat = await self._at(path) or await self._at(path.removesuffix("/chat"))
+        except (RedisError, OSError, RuntimeError) as error:  # RuntimeError: what uvloop says of a closed connection
+            raise Unavailable(f"Redis does not answer: {error!r}", retry_after=RETRY_AFTER_S) from error
         if chat is None:
             raise UnknownPath(
                 f"no chat at path {path!r}: import a workflow whose Chat Trigger has this path or webhookId"

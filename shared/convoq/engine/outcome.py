@@ -40,9 +40,10 @@ class Outcome:
         return bool(self.items) and is_answer(self.items[0])
 
     def reply_text(self) -> str:
-        """The answer in words: `output`, else `text`, else `message`, else the JSON."""
+        """The answer in words: `output`, else `text`, else `message`, else the `error` of a node that goes on after
+        one, else the JSON."""
         reply = self.reply
-        value = next((reply[key] for key in ANSWER_KEYS if reply.get(key) is not None), reply)
+        value = next((reply[key] for key in (*ANSWER_KEYS, "error") if reply.get(key) is not None), reply)
         return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
 
 

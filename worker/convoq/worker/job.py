@@ -101,10 +101,11 @@ class ChatJob:
             if isinstance(error, Fenced):
                 raise
             outcome, first, tail = failed(error), writer.next, []
+        said = hooks.text if outcome.error else ""  # now: the last chunks close what is open
         last = await self._last_chunks(outcome, hooks, tail)
         ended = _ended(outcome)
         exchange = self._exchange(claim, outcome, started)
-        return Result(ended, number(last, first, ended), run_data, hooks.text if outcome.error else "", exchange)
+        return Result(ended, number(last, first, ended), run_data, said, exchange)
 
     async def _outcome(self, claim: Claim, hooks: Hooks, timeout_s: float) -> tuple[Outcome, bytes]:
         run: WorkflowRun | None = None

@@ -15,6 +15,7 @@ import msgspec
 import redis
 import structlog
 from redis.asyncio import Redis as AsyncRedis
+from redis.exceptions import RedisError
 from rq.command import parse_payload
 from rq.executions import Execution
 from rq.job import Job
@@ -113,6 +114,7 @@ class AsyncWorker(BaseWorker):
             self._hurried.set()
         self._draining.set()
         self._resumed.set()
+        self._free.release()  # where all places are taken, nobody may wait for one before the grace time begins
 
     # --- taking jobs ---------------------------------------------------------------------------------------------
 
@@ -138,7 +140,8 @@ class AsyncWorker(BaseWorker):
         queue = self.queues[0]
         try:
             found = await client.blmove(queue.key, queue.intermediate_queue_key, DEQUEUE_S, "LEFT", "RIGHT")
-        except CONNECT_ERRORS as error:
+        except (RedisError, RuntimeError, *CONNECT_ERRORS) as error:
+            # Also UNBLOCKED, from a master that became a replica, and uvloop's RuntimeError for a closed connection.
             log.warning("cannot take jobs", error=repr(error))
             await asyncio.sleep(0.5)
             return None
@@ -182,7 +185,8 @@ class AsyncWorker(BaseWorker):
 
     async def _give_up(self, claim: Claim) -> None:
         """Nothing of it was seen yet and this worker has no more time: another one may run it."""
-        await self._pipe.command("ZADD", keys.LEASES, 0, claim.execution_id)
+        names = [keys.execution(claim.execution_id), keys.LEASES]
+        await self._pipe.run(load_script("give_up"), names, [claim.attempt, claim.execution_id])
         await self._takeover.settle(claim.execution_id)
 
     async def _claim(self, job_id: str) -> tuple[Claim, Job] | None:
@@ -245,6 +249,8 @@ class AsyncWorker(BaseWorker):
                     await asyncio.to_thread(self.run_maintenance_tasks)
             except (TimeoutError, *CONNECT_ERRORS) as error:
                 log.warning("upkeep is late", error=repr(error))
+            except Exception:  # a worker that renews no leases any more must not go on taking jobs
+                log.exception("upkeep failed")
             await asyncio.sleep(self.settings.lease_s / 3)
 
     async def _renew_leases(self) -> None:
@@ -294,8 +300,12 @@ class AsyncWorker(BaseWorker):
             await self._pipe.command("HSET", self.key, "state", state.value)
 
     async def _heartbeat(self) -> None:
-        words = ledger.beat(self, ((running.job, running.execution) for running in self._running.values()))
-        await self._pipe.run(self._beat, [], words)
+        words = ledger.beat(self)
+        arguments: list[Argument] = [len(words), *words]
+        for running in self._running.values():
+            words = ledger.still_runs(self, running.job, running.execution)
+            arguments += [running.claim.attempt, len(words), *words]
+        await self._pipe.run(self._beat, [keys.execution(job_id) for job_id in self._running], arguments)
 
     # --- stopping ------------------------------------------------------------------------------------------------
 
