@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ def postgres() -> Iterator[dict[str, Any]]:
         install = _readable(install, folder)
     try:
         run = [
-            install / "bin/initdb",
+            str(install / "bin/initdb"),
             "-D",
             str(data),
             "-U",
@@ -60,7 +61,7 @@ def postgres() -> Iterator[dict[str, Any]]:
             until(lambda: _ready(server, log), "PostgreSQL to start", timeout_s=60)
             yield {"host": "127.0.0.1", "port": port, "database": "postgres", "user": "postgres", "password": "any"}
         finally:
-            server.terminate()
+            server.send_signal(signal.SIGINT)  # its fast shutdown: it does not wait for clients
             server.wait(20)
     finally:
         shutil.rmtree(folder)

@@ -7,7 +7,6 @@ registries, results and worker statistics stay true. Followed: `rq/executions.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import cast
 
 import redis
@@ -39,12 +38,17 @@ def started(worker: BaseWorker, job: Job) -> tuple[Execution, list[Argument]]:
     return execution, words(pipeline)
 
 
-def beat(worker: BaseWorker, running: Iterable[tuple[Job, Execution]]) -> list[Argument]:
-    """The worker lives, and so does what it runs."""
+def beat(worker: BaseWorker) -> list[Argument]:
+    """The worker lives."""
     pipeline = worker.connection.pipeline()
     worker.heartbeat(pipeline=pipeline)
-    for job, execution in running:
-        execution.heartbeat(job.started_job_registry, worker.get_heartbeat_ttl(job), pipeline)
+    return words(pipeline)
+
+
+def still_runs(worker: BaseWorker, job: Job, execution: Execution) -> list[Argument]:
+    """The worker still works on the job."""
+    pipeline = worker.connection.pipeline()
+    execution.heartbeat(job.started_job_registry, worker.get_heartbeat_ttl(job), pipeline)
     return words(pipeline)
 
 

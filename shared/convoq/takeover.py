@@ -8,6 +8,7 @@ on when that time is over. API processes and workers all watch; the scripts see 
 from __future__ import annotations
 
 import asyncio
+import random
 import zlib
 from dataclasses import dataclass
 
@@ -30,6 +31,7 @@ log = structlog.get_logger()
 
 WATCH_S = 0.5
 PAGE = 100
+AT_ONCE = 20
 PARTIAL_CHARS = 100_000
 FIELDS = ("status", "attempt", "seq", "effects", "queue", "slot", "rq", "worker", "displaced_by", "stop")
 
@@ -70,11 +72,18 @@ class Takeover:
                 if loop.time() - asked > self._settings.lease_s / 3:
                     patient_until = loop.time() + self._settings.lease_s
                 if loop.time() >= patient_until:
-                    for execution_id in found:
-                        await self.settle(execution_id.decode())
+                    await self._settle_all([execution_id.decode() for execution_id in found])
             except Exception:  # a watchman that is dead is worse than one that complains
                 log.exception("cannot settle what lapsed")
             await asyncio.sleep(WATCH_S)
+
+    async def _settle_all(self, ids: list[str]) -> None:
+        """Many at once, as a worker that dies leaves many; each watchman in an order of its own, to share the work."""
+        random.shuffle(ids)
+        for batch in (ids[at : at + AT_ONCE] for at in range(0, len(ids), AT_ONCE)):
+            for answer in await asyncio.gather(*map(self.settle, batch), return_exceptions=True):
+                if isinstance(answer, BaseException):
+                    log.error("cannot settle an execution", exc_info=answer)
 
     async def settle(self, execution_id: str) -> None:
         """See to one execution whose time is over. Harmless when it is not, or when somebody else was first."""

@@ -79,9 +79,11 @@ def test_a_tool_call() -> None:
     assert [(run.node, run.connection) for run in bench.runs] == [
         ("Chat", "main"),
         ("Agent", "main"),
+        ("Memory", "ai_memory"),
         ("Model", "ai_languageModel"),
         ("Calculator", "ai_tool"),
         ("Model", "ai_languageModel"),
+        ("Memory", "ai_memory"),
     ]
 
 

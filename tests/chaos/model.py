@@ -32,13 +32,15 @@ async def answer(body: bytes, writer: asyncio.StreamWriter) -> None:
     name, tokens, first_ms, pace_ms = asked.split()
     call = next(calls)
     await asyncio.sleep(int(first_ms) / 1000)
+    if writer.is_closing():
+        return
     writer.write(HEAD + _chunk({"role": "assistant", "content": ""}))
     for index in range(int(tokens)):
         if int(pace_ms) or index % BURST == 0:
             await writer.drain()
             await asyncio.sleep(int(pace_ms) / 1000)
-            if writer.is_closing():
-                return
+        if writer.is_closing():
+            return
         writer.write(_chunk({"content": f"{name}:{index}#{call} "}))
     writer.write(_chunk({}, "stop") + _event("[DONE]") + b"0\r\n\r\n")
     await writer.drain()

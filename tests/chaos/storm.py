@@ -76,7 +76,7 @@ class Storm:
                 reading = {task for task in reading if not task.done() or task.result()}
                 while len(reading) >= dice.randint(1, OPEN_AT_ONCE):
                     _, reading = await asyncio.wait(reading, return_when=asyncio.FIRST_COMPLETED)
-                await asyncio.sleep(dice.choice((0, 0, 0.3, 1.5)))
+                await asyncio.sleep(dice.choice((0, 0.3, 1.5, 3)))
             await asyncio.gather(*reading)
         finally:
             for task in reading:
@@ -84,7 +84,7 @@ class Storm:
 
     def _message(self, session: str, number: int, dice: random.Random) -> Message:
         kind = dice.random()
-        tokens, pace_ms = (dice.randint(10, 40), 80) if kind < 0.7 else (dice.randint(5, 60), 0)
+        tokens, pace_ms = (dice.randint(10, 40), 150) if kind < 0.7 else (dice.randint(5, 60), 0)
         if slow := kind > 0.99:
             tokens = 1500
         return Message(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -47,6 +47,10 @@ class Backend:
         """Another attempt takes the execution over."""
         raise NotImplementedError
 
+    def join(self, other: Self) -> None:
+        """Be another worker, with connections and an execution of its own, on what that one has."""
+        raise NotImplementedError
+
 
 class LocalBackend(Backend):
     fences = False
@@ -60,6 +64,9 @@ class LocalBackend(Backend):
 
     async def pass_s(self, seconds: int) -> None:
         self._now += seconds
+
+    def join(self, other: Self) -> None:
+        self._memories = other._memories
 
 
 class RedisBackend(Backend):
@@ -91,6 +98,10 @@ class RedisBackend(Backend):
 
     async def supersede(self) -> None:
         await self.pipe.command("HINCRBY", self.record, "attempt", 1)
+
+    def join(self, other: Self) -> None:
+        self.workflow = other.workflow
+        self.execution = execution(self.execution.id, other.workflow)
 
     async def before_write(self) -> None:
         """As a worker does it before anything that must not happen twice."""

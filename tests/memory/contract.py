@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
 import pytest
 
@@ -95,8 +95,8 @@ class MemoryContract:
 
     def test_a_turn_is_kept_once_by_many_at_the_same_time(self) -> None:
         async def main() -> None:
-            async with self.backend() as backend:
-                memories = [await backend.open() for _ in range(8)]
+            async with self.workers() as backends:
+                memories = [await backend.open() for backend in backends for _ in range(4)]
                 await asyncio.gather(*(memory.append(turn(1, TOOLS)) for memory in memories))
                 assert list(await memories[0].load()) == [turn(1, TOOLS)]
 
@@ -220,17 +220,26 @@ class MemoryContract:
 
         asyncio.run(main())
 
+    @asynccontextmanager
+    async def workers(self) -> AsyncIterator[list[Backend]]:
+        """Five of them with connections of their own: with four executions each, 20 at once."""
+        async with AsyncExitStack() as stack:
+            backends = [await stack.enter_async_context(self.backend()) for _ in range(5)]
+            for backend in backends[1:]:
+                backend.join(backends[0])
+            yield backends
+
     def test_turns_of_many_writers_never_mix(self) -> None:
         async def main() -> None:
-            async with self.backend() as backend:
-                memories = [await backend.open(window=200) for _ in range(20)]
+            async with self.workers() as backends:
 
                 async def write(worker: int) -> None:
+                    memory = await backends[worker % 5].open(window=200)
                     for number in range(5):
-                        await memories[worker].append(turn(worker * 5 + number, TOOLS if number % 2 else ()))
+                        await memory.append(turn(worker * 5 + number, TOOLS if number % 2 else ()))
 
                 await asyncio.gather(*map(write, range(20)))
-                turns = await memories[0].load()
+                turns = await (await backends[0].open(window=200)).load()
                 assert sorted(numbered(turns)) == list(range(100))
                 for worker in range(20):  # each writer's own turns are in its order
                     assert [n for n in numbered(turns) if n // 5 == worker] == list(range(worker * 5, worker * 5 + 5))
@@ -243,17 +252,18 @@ class MemoryContract:
 
     def test_a_thousand_sessions_at_once(self) -> None:
         async def main() -> None:
-            async with self.backend() as backend:
-                memories = [await backend.open(f"s{number}") for number in range(1000)]
+            async with self.workers() as backends:
                 busy = asyncio.Semaphore(20)
 
                 async def talk(number: int) -> None:
-                    for offset in range(2):
+                    for offset in range(2):  # the second turn by another worker
                         async with busy:
-                            await memories[number].append(turn(2 * number + offset))
+                            memory = await backends[(number + offset) % 5].open(f"s{number}")
+                            await memory.append(turn(2 * number + offset))
 
                 await asyncio.gather(*map(talk, range(1000)))
-                for number in range(0, 1000, 37):
-                    assert numbered(await memories[number].load()) == [2 * number, 2 * number + 1]
+                for number in range(1000):
+                    memory = await backends[number % 5].open(f"s{number}")
+                    assert numbered(await memory.load()) == [2 * number, 2 * number + 1]
 
         asyncio.run(main())

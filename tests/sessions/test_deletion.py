@@ -6,7 +6,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import redis
@@ -40,8 +42,6 @@ def chats(product: Stack) -> Stack:
 
 
 def delete(stack: Stack, path: str, session: str = SESSION) -> dict[str, Any]:
-    from urllib.parse import quote
-
     reply = stack.request("DELETE", f"/api/v1/workflows/wf-{path}/sessions/{quote(session, safe='')}")
     assert reply.status == 200, reply.body
     found: dict[str, Any] = reply.json
@@ -119,6 +119,89 @@ def test_all_of_a_user_by_prefix(chats: Stack, server: redis.Redis) -> None:
     assert chats.request("DELETE", "/api/v1/workflows/wf-quick/sessions").status == 400
     delete(chats, "quick", "bobby")
     assert places_of(server, SECRET) == []
+
+
+LC = "@n8n/n8n-nodes-langchain"
+MEMORIES: dict[str, dict[str, Any]] = {
+    "window": {"type": "convoq.windowMemory"},
+    "window of one execution": {"type": "convoq.windowMemory", "parameters": {"scope": "session"}},
+    "whole": {"type": "convoq.memoryWhole"},
+    "tokens": {"type": "convoq.memoryTokenWindow"},
+    "summary": {"type": "convoq.memorySummary", "parameters": {"maxMessages": 2}},
+}
+
+
+@pytest.mark.parametrize("kind", MEMORIES)
+def test_every_memory_is_reached(chats: Stack, server: redis.Redis, kind: str) -> None:
+    path = f"mem-{kind.replace(' ', '-')}"
+    workflow = chat_workflow(path)
+    workflow["nodes"][3] = {**workflow["nodes"][3], "typeVersion": 1, "parameters": {}, **MEMORIES[kind]}
+    if kind == "summary":
+        workflow["connections"]["Model"]["ai_languageModel"][0].append(
+            {"node": "Memory", "type": "ai_languageModel", "index": 0}
+        )
+    chats.install(workflow)
+    for text in (SECRET, OTHER, f"once more: {SECRET}"):
+        ended(chats, chats.say(path, text, SESSION))
+    assert [place for place in places_of(server, SECRET) if place.startswith(f"convoq:mem:wf-{path}:")]
+    delete(chats, path)
+    assert places_of(server, SECRET) == []
+    assert not list(server.scan_iter(match=f"convoq:mem:wf-{path}:*"))
+
+
+@pytest.mark.parametrize("policy", ["latest", "interrupt", "merge"])
+def test_what_was_displaced_interrupted_or_joined_is_reached(chats: Stack, server: redis.Redis, policy: str) -> None:
+    path = f"busy-{policy}"
+    chats.install(chat_workflow(path, delay_ms=150, whenBusy=policy))
+    with chats.live(path, f"first: {SECRET}", SESSION) as first:
+        first.until_item()
+        with (
+            chats.live(path, f"second: {SECRET}", SESSION, Idempotency_Key="2"),
+            chats.live(path, f"third: {SECRET}", SESSION, Idempotency_Key="3"),
+        ):
+            delete(chats, path)
+            assert places_of(server, SECRET) == []
+    until(lambda: server.zcard("convoq:lease") == 0, "no lease is left")
+    assert places_of(server, SECRET) == []
+    assert places_of(server, path) == [place for place in places_of(server, path) if ":wf:" in place], "the definition"
+
+
+@pytest.mark.slow
+def test_what_a_lost_worker_held_is_reached(redis_url: str, folder: Path) -> None:
+    stack = Stack(folder, redis_url, {"CONVOQ_QUEUE": "lost", "CONVOQ_LEASE_S": "1"})
+    try:
+        stack.start_api()
+        worker = stack.start_worker()
+        stack.wait_ready()
+        stack.install(chat_workflow("lost", delay_ms=150))
+        with stack.live("lost", SECRET, SESSION) as live, stack.redis() as server:
+            live.until_item()
+            worker.popen.kill()
+            delete(stack, "lost")
+            assert places_of(server, SECRET) == []
+            assert list(live.chunks())[-1]["type"] == "end", "its client is told"
+    finally:
+        stack.stop()
+
+
+def test_only_who_has_the_key_may(redis_url: str, folder: Path) -> None:
+    stack = Stack(folder, redis_url, {"CONVOQ_API_KEY": "the-key"})
+    try:
+        stack.start_api()
+        until(lambda: _answers(stack), "the API")
+        for method, tail in (("GET", ""), ("GET", "/s"), ("DELETE", "/s"), ("DELETE", "?prefix=s")):
+            path = f"/api/v1/workflows/wf/sessions{tail}"
+            assert stack.request(method, path).status == 401
+            assert stack.request(method, path, X_API_Key="the-key").status in (200, 404)
+    finally:
+        stack.stop()
+
+
+def _answers(stack: Stack) -> bool:
+    try:
+        return stack.get("/healthz").status == 200
+    except OSError:
+        return False
 
 
 def convoq(stack: Stack, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import cast
 
 import pytest
 
@@ -25,7 +25,7 @@ from convoq.store.sessions import SessionStore
 from convoq.takeover import Takeover
 from tests.stack import Stack
 
-SETTINGS = Settings(memory_ttl_s=100, execution_ttl_s=300, failure_ttl_s=60, stream_ttl_s=60)
+SETTINGS = Settings(queue="nobody", memory_ttl_s=100, execution_ttl_s=300, failure_ttl_s=60, stream_ttl_s=60)
 
 
 class Desk:
@@ -125,7 +125,8 @@ def test_every_key_of_a_session_has_a_time_to_live(redis_url: str) -> None:
     async def test(desk: Desk) -> None:
         execution = await desk.message("s", once="key")
         await desk.remember(execution, "s", 1)
-        names = [key async for key in async_client(redis_url).scan_iter(match="convoq:*", count=1000)]
+        async with async_client(redis_url) as client:
+            names = [key async for key in client.scan_iter(match="convoq:*", count=1000)]
         mine = [key for key in names if desk.workflow.encode() in key or execution.encode() in key]
         assert len(mine) >= 6, mine
         for key in mine:
@@ -173,12 +174,28 @@ def test_a_bad_page_is_refused(product: Stack, query: str) -> None:
     assert query.partition("=")[0] in reply.json["message"]
 
 
-def test_a_thread_is_bounded(redis_url: str) -> None:
-    async def test(desk: Desk) -> None:
-        key = keys.thread(desk.workflow, "s")
-        packed: list[Any] = [Exchange(f"{n}", f"q{n}", "a").encoded() for n in range(THREAD_MAX)]
-        await desk.pipe.command("RPUSH", key, *packed)
-        found = await RedisThreads(desk.pipe)(desk.workflow, "s", 3)
-        assert [exchange.user for exchange in found] == ["q997", "q998", "q999"]
+def test_a_thread_is_bounded(product: Stack) -> None:
+    """The end of an execution takes the oldest exchange out; readers are told the newest."""
+    key = keys.thread("wf-ask", "long")
+    with product.redis() as client:
+        client.rpush(key, *(Exchange(f"{n}", f"q{n}", "a").encoded() for n in range(THREAD_MAX)))
+        product.execution(product.say("ask", "my name is Ada", "long").headers["x-execution-id"])
+        assert client.llen(key) == THREAD_MAX
+        assert 3590 <= client.ttl(key) <= 3600
 
-    on_a_desk(redis_url, test)
+    async def test(desk: Desk) -> None:
+        found = await RedisThreads(desk.pipe)("wf-ask", "long", 2)
+        assert [exchange.user for exchange in found] == ["q999", "my name is Ada"]
+        assert (await RedisThreads(desk.pipe)("wf-ask", "long", THREAD_MAX))[0].user == "q1"
+
+    on_a_desk(product.redis_url, test)
+
+
+def test_a_thread_is_bounded_in_bytes(product: Stack) -> None:
+    key = keys.thread("wf-ask", "wide")
+    with product.redis() as client:
+        client.rpush(key, *(Exchange(f"{n}", "q" * 100_000, "a" * 100_000).encoded() for n in range(60)))
+        product.execution(product.say("ask", "my name is Ada", "wide").headers["x-execution-id"])
+        kept = cast("list[bytes]", client.lrange(key, 0, -1))
+        assert 35 <= len(kept) < 60 and sum(map(len, kept)) <= 8 << 20
+        assert b"my name is Ada" in kept[-1]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect
 
 from tests.browser import browser
 from tests.stack import Stack, chat_workflow
@@ -34,7 +35,7 @@ class Visitor:
 
 @pytest.fixture(scope="module")
 def chat(product: Stack) -> str:
-    options = {"title": "Demo chat", "subtitle": "Answers by the mock model", "loadPreviousSession": "memory"}
+    options: dict[str, Any] = {"title": "Demo chat", "subtitle": "Answers by the mock model", "loadPreviousSession": "memory"}
     product.install(chat_workflow("page", **options))
     product.install(chat_workflow("slow-page", delay_ms=150, **options))
     return f"http://127.0.0.1:{product.port}/webhook"
@@ -44,7 +45,12 @@ def chat(product: Stack) -> str:
 def visitor(browser: Browser) -> Iterator[Visitor]:
     context = browser.new_context(viewport={"width": 1100, "height": 720}, color_scheme="light")
     visitor = Visitor(context.new_page())
-    visitor.page.on("console", lambda line: visitor.console.append(line.text) if line.type == "error" else None)
+
+    def keep(line: ConsoleMessage) -> None:
+        if line.type == "error":
+            visitor.console.append(line.text)
+
+    visitor.page.on("console", keep)
     visitor.page.on("pageerror", lambda error: visitor.console.append(str(error)))
     yield visitor
     context.close()

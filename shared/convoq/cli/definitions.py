@@ -70,6 +70,8 @@ async def import_files(settings: Settings, data: Path, paths: Sequence[Path], *,
                     where = ", ".join(f"/webhook/{path}" for path in record.paths) or "no chat trigger"
                     state = "" if record.active else " (inactive)"
                     typer.echo(printable(f"{record.id}  {record.name}  {where}{state}"))
+                    for warning in workflow.warnings:
+                        typer.echo(printable(f"{path or DEMO}: warning: {warning}"), err=True)
             except InvalidWorkflow as error:
                 failed += 1
                 for fault in error.faults:

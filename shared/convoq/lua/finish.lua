@@ -10,6 +10,7 @@
 -- ARGV: 1 id, 2 attempt, 3 first seq, 4 count, 5 payload, 6 size, 7 log ttl s, 8 status, 9 error JSON, 10 now ms,
 --       11 run data, 12 run data ttl s, 13 rate-limit key, 14 enqueued_at, 15 who may, 16 partial answer,
 --       17 exchange for the thread (or ''), 18 exchanges kept, 19 thread's ttl s, 20 session's ttl s, RQ's commands
+local THREAD_MAX_BYTES = 8 * 1024 * 1024
 local id, who = ARGV[1], ARGV[15]
 if who == 'lapsed' and tonumber(redis.call('ZSCORE', KEYS[3], id) or 'inf') > server_time() then
     return 0
@@ -35,6 +36,9 @@ end
 if ARGV[17] ~= '' then
     redis.call('RPUSH', KEYS[11], ARGV[17])
     redis.call('LTRIM', KEYS[11], -ARGV[18], -1)
+    while redis.call('MEMORY', 'USAGE', KEYS[11], 'SAMPLES', 0) > THREAD_MAX_BYTES do
+        redis.call('LPOP', KEYS[11])
+    end
     redis.call('EXPIRE', KEYS[11], ARGV[19])
 end
 seen(ARGV[13], id, server_time(), ARGV[20])

@@ -131,30 +131,32 @@ class Limits:
 
 Summarise = Callable[[str, Sequence[Turn]], Awaitable[str]]
 """(the summary so far, the turns to be added) -> the new summary. Raises `ModelFailed`."""
+Pull = Callable[[], Awaitable[tuple[Limits, Summarise]]]
+"""What only who writes needs: a chat that is merely read again may have no way to the model."""
 
 
 class SummaryMemory:
     """`memory` holds all turns, the summary before them. Where the model fails they stay as they are, and the next turn
     tries again."""
 
-    def __init__(
-        self, memory: Memory, folds: Folds, place: Place, limits: Limits, summarise: Summarise, *, ttl_s: int
-    ) -> None:
+    def __init__(self, memory: Memory, folds: Folds | None, place: Place, pull: Pull, *, ttl_s: int) -> None:
         self.window = memory.window
         self._memory = memory
         self._folds = folds
         self._place = place
-        self._limits = limits
-        self._summarise = summarise
+        self._pull = pull
         self._ttl_s = ttl_s
 
     async def load(self) -> History:
         return History(stored := await self._memory.load(), getattr(stored, "notes", ()))
 
     async def append(self, turn: Turn) -> None:
+        limits, summarise = await self._pull()
         await self._memory.append(turn)
-        if self._limits.exceeded(_split(await self._memory.load())[1]):
-            await self._fold()
+        if turn.cut_off:  # somebody waits for the stop
+            return
+        if self._folds is not None and limits.exceeded(_split(await self._memory.load())[1]):
+            await self._fold(self._folds, limits, summarise)
 
     async def replace(self, turns: Sequence[Turn]) -> None:
         await self._memory.replace(turns)
@@ -162,22 +164,22 @@ class SummaryMemory:
     async def clear(self) -> None:
         await self._memory.clear()
 
-    async def _fold(self) -> None:
-        token = await self._folds.claim(self._place)
+    async def _fold(self, folds: Folds, limits: Limits, summarise: Summarise) -> None:
+        token = await folds.claim(self._place)
         if token is None:
             return
         summary: Turn | None = None
         folded: list[Turn] = []
         try:
             before, turns = _split(await self._memory.load())
-            if self._limits.exceeded(turns) and (count := self._limits.to_fold(turns)):
-                text = await self._summarise("" if before is None else text_of(before), turns[:count])
+            if limits.exceeded(turns) and (count := limits.to_fold(turns)):
+                text = await summarise("" if before is None else text_of(before), turns[:count])
                 folded = [*([] if before is None else [before]), *turns[:count]]
                 summary = _summary(text, folded)
         except ModelFailed as error:
             log.warning("history is not summed up", session=self._place[1], error=error.message)
         finally:
-            if not await self._folds.fold(self._place, token, folded, summary, self._ttl_s) and summary is not None:
+            if not await folds.fold(self._place, token, folded, summary, self._ttl_s) and summary is not None:
                 log.warning("summary came too late: the history has changed", session=self._place[1])
 
 

@@ -1,7 +1,7 @@
 """The thread of a session: what its chat saw, whatever memories the workflow has or had.
 
-A list of exchanges, written in the step that ends a successful execution. It lives as long as a memory does: its
-time-to-live is renewed by each exchange.
+A list of exchanges, written in the step that ends a successful execution (`lua/finish.lua`, which also bounds it to
+8 MiB). It lives as long as a memory does: its time-to-live is renewed by each exchange.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ decode_exchange = msgspec.json.Decoder(Exchange).decode
 class ReadThread(Protocol):
     """The last `limit` exchanges of (workflow, session), oldest first. Raises `MemoryFailed`."""
 
-    async def __call__(self, workflow_id: str, session_id: str, limit: int) -> Sequence[Exchange]: ...
+    async def __call__(self, workflow_id: str, session_id: str, limit: int, /) -> Sequence[Exchange]: ...
 
 
 class RedisThreads:

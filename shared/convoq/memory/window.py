@@ -66,8 +66,9 @@ class FittedView:
 class FittedMemory(FittedView):
     """What does not fit any more is gone from storage as well.
 
-    A turn is appended with the number of turns that fit with it as the window, so that appending and trimming are the
-    backend's one atomic step.
+    Where something must fall out, a turn is appended with the number of turns that fit with it as the window, so that
+    appending and trimming are the backend's one atomic step. Of several writers at the same moment none loses its turn;
+    what falls out for them may be one turn more or less, and what is told is always measured again.
     """
 
     def __init__(self, open_at: OpenAt, most_turns: int, limit: int, size: Size, what: str) -> None:
@@ -77,11 +78,15 @@ class FittedMemory(FittedView):
     async def append(self, turn: Turn) -> None:
         stored = await self._memory.load()
         if any(known.id == turn.id for known in stored):
+            await self._memory.append(turn)  # changes nothing, unless this attempt may not write at all
             return
-        if kept := fit([*stored, turn], self._limit, self._size):
-            await self._open_at(len(kept)).append(kept[-1])
-        else:
+        kept = fit([*stored, turn], self._limit, self._size)
+        if not kept:
             await self._memory.clear()
+        elif len(kept) > len(stored):
+            await self._memory.append(kept[-1])
+        else:
+            await self._open_at(len(kept)).append(kept[-1])
 
     async def replace(self, turns: Sequence[Turn]) -> None:
         await self._memory.replace(fit(turns, self._limit, self._size))

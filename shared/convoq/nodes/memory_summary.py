@@ -12,7 +12,7 @@ from pydantic import Field
 from convoq.errors import ModelFailed, NodeFailed
 from convoq.memory.base import MAX_WINDOW, Memory, Turn
 from convoq.memory.messages import messages_of
-from convoq.memory.summary import Limits, SummaryMemory
+from convoq.memory.summary import Limits, Summarise, SummaryMemory
 from convoq.memory.tokens import count_turn
 from convoq.models.base import Message, Model, SystemMessage, TextDelta, UserMessage
 from convoq.nodes.base import ConnectionType, Context, SubNode, Supplied
@@ -49,23 +49,21 @@ class SummaryMemoryNode(SubNode[SummaryParameters]):
         parameters = ctx.parameters(item_index)
         if not parameters.max_messages and not parameters.max_tokens:
             raise NodeFailed("parameters 'maxMessages' and 'maxTokens' are both 0: nothing would ever be summed up")
-        models = await ctx.supplied(ConnectionType.LANGUAGE_MODEL, item_index)
-        if not models:
-            raise NodeFailed("no chat model is connected")
         session = session_of(ctx, item_index, 1)
         services, ttl_s = ctx.services, ctx.services.settings.memory_ttl_s
-        if services.folds is None:
-            raise NodeFailed("summaries cannot be kept here")
         memory = services.open_memory(ctx.execution, session, ctx.node.name, window=MAX_WINDOW, ttl_s=ttl_s)
-        count = partial(count_turn, model=models[0].value.name)
-        return SummaryMemory(
-            memory,
-            services.folds,
-            (ctx.execution, session, ctx.node.name),
-            Limits(parameters.max_messages, parameters.max_tokens, count),
-            partial(_summarise, ctx, models[0], parameters.prompt),
-            ttl_s=ttl_s,
-        )
+        place = (ctx.execution, session, ctx.node.name)
+        return SummaryMemory(memory, services.folds, place, partial(_pull, ctx, item_index), ttl_s=ttl_s)
+
+
+async def _pull(ctx: Context[SummaryParameters], item_index: int) -> tuple[Limits, Summarise]:
+    parameters = ctx.parameters(item_index)
+    models = await ctx.supplied(ConnectionType.LANGUAGE_MODEL, item_index)
+    if not models:
+        raise NodeFailed("no chat model is connected")
+    count = partial(count_turn, model=models[0].value.name)
+    limits = Limits(parameters.max_messages, parameters.max_tokens, count)
+    return limits, partial(_summarise, ctx, models[0], parameters.prompt)
 
 
 async def _summarise(

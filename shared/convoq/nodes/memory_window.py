@@ -23,8 +23,8 @@ class WindowParameters(Parameters):
 
 
 class WindowMemoryNode(PortedSubNode[WindowParameters]):
-    """Main outputs: 0 success, after items on the main input replaced the history; 1 `messages_out`, the stored
-    messages as items; 2 a failed write, `{"error"}`. Without an input 1 and 2 fire once the agent has run.
+    """Main outputs: 0 `messages_out`, the stored messages as items; 1 success, the items that came in, after they
+    replaced the history; 2 a failed write, `{"error"}`. Without an input 0 and 2 fire once the agent has run.
 
     A window smaller than the newest turn keeps that turn's last tool rounds; of 1 message nothing is kept, for a
     question without its answer cannot be sent to a model.
@@ -57,15 +57,15 @@ class WindowMemoryNode(PortedSubNode[WindowParameters]):
         except MemoryFailed as error:
             if not parameters.expose_error_output:
                 raise
-            return [[], await _messages(ctx, memory), [_failed(error)]]
+            return [await _messages(ctx, memory), [], [_failed(error)]]
         passed = [Item(item.json, item.binary, index) for index, item in enumerate(ctx.items)]
-        return [passed, await _messages(ctx, memory)]
+        return [await _messages(ctx, memory), passed]
 
     async def after(self, ctx: RunContext[WindowParameters], supplied: Sequence[Any]) -> list[list[Item]]:
         failures = [
             memory.failure for memory in supplied if isinstance(memory, _Lenient) and memory.failure is not None
         ]
-        return [[], await _messages(ctx, supplied[-1]), [_failed(error) for error in failures]]
+        return [await _messages(ctx, supplied[-1]), [], [_failed(error) for error in failures]]
 
 
 class _Lenient:
