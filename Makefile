@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 2
 PORT ?= 8080
 
-.PHONY: up test lint bench lock docs clean
+.PHONY: up test lint bench chaos lock docs clean
 
 up: $(STAMP)
 	@exec $(BIN)/convoq up --workers $(WORKERS) --port $(PORT)
@@ -22,12 +22,16 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m tests.bench $(BENCH_ARGS)
 
+# Kills, freezes, cuts and restarts things under load, and counts what breaks. CHAOS_ARGS="--seed 2 --seconds 60".
+chaos: $(STAMP)
+	$(BIN)/python -m tests.chaos $(CHAOS_ARGS)
+
 # The pinned versions: requirements.lock for work on convoq, deploy/requirements.lock for the image.
 lock:
 	$(PYTHON) -m venv $(VENV)/lock
 	$(VENV)/lock/bin/pip install --quiet uv
 	printf 'hatchling>=1.27\neditables>=0.5\n' | $(VENV)/lock/bin/uv pip compile $(LOCK_FLAGS) --group dev pyproject.toml - --output-file requirements.lock
-	$(VENV)/lock/bin/uv pip compile $(LOCK_FLAGS) --constraints requirements.lock pyproject.toml --output-file deploy/requirements.lock
+	$(VENV)/lock/bin/uv pip compile $(LOCK_FLAGS) --constraints requirements.lock --extra postgres --extra mongo pyproject.toml --output-file deploy/requirements.lock
 
 LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate
 

@@ -35,7 +35,11 @@ class Visitor:
 
 @pytest.fixture(scope="module")
 def chat(product: Stack) -> str:
-    options: dict[str, Any] = {"title": "Demo chat", "subtitle": "Answers by the mock model", "loadPreviousSession": "memory"}
+    options: dict[str, Any] = {
+        "title": "Demo chat",
+        "subtitle": "Answers by the mock model",
+        "loadPreviousSession": "memory",
+    }
     product.install(chat_workflow("page", **options))
     product.install(chat_workflow("slow-page", delay_ms=150, **options))
     return f"http://127.0.0.1:{product.port}/webhook"

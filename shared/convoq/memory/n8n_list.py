@@ -15,7 +15,7 @@ from convoq.redis import load_script
 
 
 class N8nListMemory(RedisMemory):
-    """Never trimmed, as in n8n: the list may be read by others with a larger window. A session is bounded nevertheless."""
+    """Never trimmed, as in n8n: others may read the list through a larger window. A session is bounded nevertheless."""
 
     async def load(self) -> History:
         script, arguments = load_script("load_n8n_turns"), [self.window, MAX_SESSION_BYTES]
