@@ -55,6 +55,12 @@ class Request(msgspec.Struct, frozen=True):
     stream: bool
 
 
+def join(request: Request, items: Sequence[dict[str, Any]]) -> Request:
+    """A message and those that joined it while it waited, as one: their texts are its paragraphs."""
+    texts = [item.get("chatInput", "") for item in (request.item, *items)]
+    return msgspec.structs.replace(request, item={**request.item, "chatInput": "\n\n".join(filter(None, texts))})
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """How a message wants to be taken. `once` is the client's idempotency key, if it sent one."""

@@ -23,7 +23,7 @@ from convoq.errors import ConvoqError, Displaced, Stopped, WorkerLost
 from convoq.finish import Finisher
 from convoq.protocol import End, Error, Item, Metadata, Retry, decode_line, encode_line
 from convoq.queue import MsgpackSerializer, Slot
-from convoq.redis import Pipe, load_script
+from convoq.redis import RECONNECT_S, Pipe, load_script
 from convoq.settings import Settings
 from convoq.stream import Ended, Entry, number, read_log
 
@@ -70,7 +70,7 @@ class Takeover:
             try:
                 found = await self._pipe.run(self._lapsed, [keys.LEASES], [PAGE])
                 if loop.time() - asked > self._settings.lease_s / 3:
-                    patient_until = loop.time() + self._settings.lease_s
+                    patient_until = loop.time() + RECONNECT_S[-1] + self._settings.lease_s / 3
                 if loop.time() >= patient_until:
                     await self._settle_all([execution_id.decode() for execution_id in found])
             except Exception:  # a watchman that is dead is worse than one that complains

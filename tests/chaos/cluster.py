@@ -75,7 +75,8 @@ class Valkey:
 
 @dataclass
 class Cluster:
-    """`killed` has, for each execution that a worker held when it was killed or frozen, the moment of that."""
+    """`victims` has, for each execution that a worker held when it was killed or frozen, the moment of that; `away`
+    from when to when Redis could not be reached, `cuts` when connections to it were cut (monotonic, s)."""
 
     valkey: Valkey
     proxy: Proxy
@@ -85,6 +86,7 @@ class Cluster:
     workers: list[Process] = field(default_factory=list)
     victims: dict[str, float] = field(default_factory=dict)
     away: list[tuple[float, float]] = field(default_factory=list)
+    cuts: list[float] = field(default_factory=list)
 
     def start_api(self, index: int) -> Process:
         return self.stack.start_api(CONVOQ_PORT=str(self.ports[index]))

@@ -189,6 +189,7 @@ class Storm:
 
     async def _cut(self, dice: random.Random) -> None:
         self.cluster.proxy.cut()
+        self.cluster.cuts.append(time.monotonic())
 
     async def _stall(self, dice: random.Random) -> None:
         since = time.monotonic()

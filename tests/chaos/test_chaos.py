@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("chaos")]  # one storm a
 
 
 def test_a_short_storm_breaks_nothing(folder: Path) -> None:
-    plan = Plan(seed=7, seconds=20, streams=60, every_s=1.5)
+    plan = Plan(seed=7, seconds=16, streams=60, every_s=1.2)
     verdict, storm = asyncio.run(chaos(plan, folder))
     assert verdict.good, report(verdict, storm)
     assert set(storm.struck) == set(plan.faults)

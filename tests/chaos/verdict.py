@@ -210,9 +210,12 @@ def _detection(messages: Sequence[Message], cluster: Cluster, verdict: Verdict) 
         struck = cluster.victims.get(message.execution_id)
         if struck is None or message.slow_reader:
             continue
-        told = next((at for at, _ in message.noticed if at >= struck), None)
-        if told is None:
+        told, kind = next(((at, kind) for at, kind in message.noticed if at >= struck), (0.0, ""))
+        if not told:
             continue  # hung, and counted as such; or over before the fault
+        cuts = [*cluster.cuts, *(end for _, end in cluster.away), *message.connections]
+        if kind == "begin" and any(struck <= cut <= told for cut in cuts):
+            continue  # it runs again; the word of that (`retry`) is in no log, and was lost with the connection
         since = max([struck, *(at for at in message.connections if at <= told)])
         since = max([since, *(min(end, told) for begin, end in cluster.away if begin <= told and end >= struck)])
         verdict.detected += 1

@@ -9,8 +9,10 @@ from contextlib import asynccontextmanager
 from typing import cast
 
 import pytest
+from redis.asyncio import Redis
 
 from convoq import keys
+from convoq.engine.services import Services
 from convoq.errors import NotFound
 from convoq.ids import new_execution_id
 from convoq.memory.base import Turn
@@ -22,6 +24,7 @@ from convoq.redis import Pipe, async_client, sync_client
 from convoq.settings import Settings
 from convoq.stopping import Stopper
 from convoq.store.sessions import SessionStore
+from convoq.store.workflows import WorkflowStore
 from convoq.takeover import Takeover
 from tests.stack import Stack
 
@@ -31,13 +34,15 @@ SETTINGS = Settings(queue="nobody", memory_ttl_s=100, execution_ttl_s=300, failu
 class Desk:
     """A sessions store and what fills it, without processes. `workflow` is one of this test's own."""
 
-    def __init__(self, pipe: Pipe, url: str) -> None:
+    def __init__(self, pipe: Pipe, client: Redis, url: str) -> None:
         self.pipe = pipe
         self.workflow = f"wf-{new_execution_id()}"
         self._connection = sync_client(url)
         self.queue = ChatQueue(pipe, self._connection, SETTINGS)
         takeover = Takeover(pipe, self._connection, SETTINGS)
-        self.store = SessionStore(pipe, Stopper(pipe, takeover, SETTINGS))
+        workflows = WorkflowStore(client)
+        services = Services(SETTINGS, RedisMemories(pipe), http=lambda: pytest.fail("no model is called"))
+        self.store = SessionStore(pipe, Stopper(pipe, takeover, SETTINGS), workflows, services)
 
     async def message(self, session: str, *, once: str | None = None) -> str:
         request = Request(self.workflow, "v", "Chat", session, {"chatInput": "hi", "sessionId": session}, False)
@@ -61,7 +66,7 @@ class Desk:
 @asynccontextmanager
 async def a_desk(url: str) -> AsyncIterator[Desk]:
     async with async_client(url) as client, Pipe(client) as pipe:
-        desk = Desk(pipe, url)
+        desk = Desk(pipe, client, url)
         yield desk
         desk.close()
 

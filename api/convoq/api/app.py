@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 from starlette.applications import Starlette
 from starlette.endpoints import HTTPEndpoint
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -95,7 +96,7 @@ def create_app(settings: Settings) -> ASGIApp:
                 services,
                 takeover,
                 stopper,
-                SessionStore(pipe, stopper),
+                SessionStore(pipe, stopper, store, services),
             )
             watch = asyncio.create_task(takeover.watch())
             yield
@@ -108,7 +109,13 @@ def create_app(settings: Settings) -> ASGIApp:
     app = Starlette(
         routes=ROUTES,
         lifespan=lifespan,
-        exception_handlers={ConvoqError: failed, RedisError: unreachable, HTTPException: refused, Exception: broken},
+        exception_handlers={
+            ConvoqError: failed,
+            RedisError: unreachable,
+            HTTPException: refused,
+            ClientDisconnect: left,
+            Exception: broken,
+        },
     )
     return Cors(app)
 
@@ -138,6 +145,11 @@ async def refused(http: HttpRequest, error: Exception) -> Response:
     return JSONResponse(
         {"code": codes.get(error.status_code, "bad_request"), "message": message}, error.status_code, error.headers
     )
+
+
+async def left(http: HttpRequest, error: Exception) -> Response:
+    """The client went away before it had sent its request: nobody reads this answer."""
+    return Response(status_code=499)
 
 
 async def broken(http: HttpRequest, error: Exception) -> Response:

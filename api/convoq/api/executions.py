@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from uuid import UUID
 
@@ -12,8 +13,11 @@ from convoq import keys
 from convoq.api.reply import BY_ACCEPT, Form, StreamReply
 from convoq.api.rest import has_key
 from convoq.api.state import State, state_of
-from convoq.errors import BadRequest, Gone, Unauthorized, UnknownExecution
+from convoq.errors import BadRequest, Gone, Unauthorized, Unavailable, UnknownExecution
+from convoq.queue import RETRY_AFTER_S
 from convoq.stopping import ENDED
+
+ANSWER_S = 5.0
 
 
 async def resume(http: HttpRequest) -> Response:
@@ -64,7 +68,13 @@ async def _record(http: HttpRequest, state: State, execution_id: str) -> tuple[s
         UUID(execution_id)
     except ValueError:
         raise UnknownExecution(f"{execution_id[:60]!r} is not an execution id") from None
-    status, seq, token = await state.pipe.command("HMGET", keys.execution(execution_id), "status", "seq", "reader")
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            status, seq, token = await state.pipe.command(
+                "HMGET", keys.execution(execution_id), "status", "seq", "reader"
+            )
+    except TimeoutError:
+        raise Unavailable(f"Redis does not answer within {ANSWER_S:g} s", retry_after=RETRY_AFTER_S) from None
     if status is None:
         raise Gone(f"execution {execution_id} is not kept any more, or never was")
     given = http.query_params.get("token") or http.headers.get("x-stream-token") or ""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 
 from convoq.api.rest import check_key
 from convoq.errors import BadRequest
+from convoq.store.sessions import Deleted
 
 PAGE_MAX = 1000
 
@@ -33,8 +36,7 @@ async def get_session(http: HttpRequest) -> Response:
 async def delete_session(http: HttpRequest) -> Response:
     state = check_key(http)
     session_id = http.path_params["session"]
-    keys = await state.sessions.delete(http.path_params["id"], session_id)
-    return JSONResponse({"deleted": [session_id], "keys": keys})
+    return _told([await state.sessions.delete(http.path_params["id"], session_id)])
 
 
 async def delete_sessions(http: HttpRequest) -> Response:
@@ -44,8 +46,14 @@ async def delete_sessions(http: HttpRequest) -> Response:
     if not prefix:
         raise BadRequest("prefix is missing: say what the ids of the sessions to be deleted begin with")
     names = await state.sessions.matching(workflow_id, prefix)
-    keys = sum([await state.sessions.delete(workflow_id, name) for name in names])
-    return JSONResponse({"deleted": names, "keys": keys})
+    return _told([await state.sessions.delete(workflow_id, name) for name in names])
+
+
+def _told(done: Sequence[Deleted]) -> Response:
+    """207 where something was left on another server: the caller must know."""
+    left = [f"session {deleted.id!r}: {line}" for deleted in done for line in deleted.not_cleared]
+    told = {"deleted": [deleted.id for deleted in done], "keys": sum(deleted.keys for deleted in done)}
+    return JSONResponse({**told, "notCleared": left}, 207 if left else 200)
 
 
 def _number(http: HttpRequest, name: str, default: int, least: int, most: int) -> int:

@@ -21,7 +21,7 @@ from convoq import keys
 from convoq.cli.connect import connected, url_of
 from convoq.cli.terminal import printable
 from convoq.errors import Conflict, Displaced, Gone, Stopped, UnknownExecution
-from convoq.queue import ChatQueue, MsgpackSerializer, Request, Terms
+from convoq.queue import ChatQueue, MsgpackSerializer, Request, Terms, join
 from convoq.redis import Pipe, sync_client
 from convoq.settings import Settings
 
@@ -80,6 +80,8 @@ async def retry(settings: Settings, data: Path, execution_id: str) -> str:
             raise Gone(f"the message of execution {execution_id} is not kept any more (CONVOQ_FAILURE_TTL_S)")
         job.restore({b"data": zlib.compress(b""), **fields})
         request = msgspec.convert(job.args[1], Request)
+        joined = await client.lrange(keys.joined(execution_id), 0, -1)
+        request = join(request, [json.loads(item) for item in joined])
         admitted = await queue.admit(queue.new_id(), request, Terms("queue", once=f"retry of {execution_id}"))
         await client.zrem(_registry(settings), execution_id)
         connection.close()

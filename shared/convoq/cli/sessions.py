@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -15,7 +15,11 @@ from rich.table import Table
 
 from convoq.cli.connect import connected, url_of
 from convoq.cli.terminal import printable
-from convoq.errors import ConfigError
+from convoq.credentials import read_credentials
+from convoq.engine.services import Services
+from convoq.errors import ConfigError, ExecutionFailed
+from convoq.memory.pools import Pools
+from convoq.memory.redis_list import RedisMemories
 from convoq.redis import Pipe, sync_client
 from convoq.settings import Settings
 from convoq.stopping import Stopper
@@ -32,8 +36,21 @@ async def _store(settings: Settings, data: Path) -> AsyncIterator[tuple[SessionS
     async with connected(url) as client, Pipe(client) as pipe:
         connection = sync_client(url)
         stopper = Stopper(pipe, Takeover(pipe, connection, settings), settings)
-        yield SessionStore(pipe, stopper), WorkflowStore(client)
+        workflows, pools = WorkflowStore(client), Pools(pipe, url)
+        services = Services(
+            settings,
+            RedisMemories(pipe),
+            http=_no_http,
+            credential=read_credentials(settings.credentials_file),
+            pools=pools,
+        )
+        yield SessionStore(pipe, stopper, workflows, services), workflows
+        await pools.close()
         connection.close()
+
+
+def _no_http() -> NoReturn:
+    raise ExecutionFailed("no models are called here")
 
 
 async def list_sessions(settings: Settings, data: Path, workflow_id: str | None, *, as_json: bool) -> None:
@@ -92,10 +109,16 @@ async def delete_sessions(
     """One, or all whose id begins with `prefix`. Raises `NotFound`, `ConfigError` where neither or both are named."""
     if bool(session_id) == bool(prefix):
         raise ConfigError("name a session, or --prefix for all whose id begins so")
+    failed = False
     async with _store(settings, data) as (sessions, _):
         for name in [session_id] if session_id else await sessions.matching(workflow_id, prefix or ""):
-            keys = await sessions.delete(workflow_id, name)
-            typer.echo(printable(f"deleted {name}: {keys} keys"))
+            deleted = await sessions.delete(workflow_id, name)
+            typer.echo(printable(f"deleted {name}: {deleted.keys} keys"))
+            for line in deleted.not_cleared:
+                typer.echo(printable(f"not cleared: {line}"), err=True)
+                failed = True
+    if failed:
+        raise typer.Exit(1)
 
 
 def _write(file: Path, value: Any) -> None:

@@ -29,7 +29,9 @@ if ARGV[16] ~= '' then
 end
 redis.call('ZREM', KEYS[3], id)
 redis.call('ZREM', KEYS[9], id)
-redis.call('DEL', KEYS[10])
+if ARGV[8] == 'success' then
+    redis.call('DEL', KEYS[10]) -- else it may be run again, with what had joined it
+end
 if ARGV[11] ~= '' then
     redis.call('SET', KEYS[4], ARGV[11], 'EX', ARGV[12])
 end

@@ -102,6 +102,11 @@ class RedisListMemory(RedisMemory):
         await self._write("replace_turns", MAX_SESSION_BYTES, *elements)
 
 
+def fence_of(execution: ExecutionInfo) -> Fence | None:
+    """What lets only the attempt that holds the execution write. Without an execution (reading, deleting) none."""
+    return (keys.execution(execution.id), execution.attempt) if execution.id else None
+
+
 class RedisMemories:
     """The memories of one process, by (workflow, session, memory node)."""
 
@@ -112,5 +117,4 @@ class RedisMemories:
         self, execution: ExecutionInfo, session: str, node: str, *, window: int, ttl_s: int
     ) -> RedisListMemory:
         key = keys.memory(execution.workflow_id, session, node)
-        fence = (keys.execution(execution.id), execution.attempt)
-        return RedisListMemory(self._server, key, window=window, ttl_s=ttl_s, fence=fence)
+        return RedisListMemory(self._server, key, window=window, ttl_s=ttl_s, fence=fence_of(execution))

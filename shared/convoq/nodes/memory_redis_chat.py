@@ -10,7 +10,7 @@ from convoq import keys
 from convoq.errors import NodeFailed
 from convoq.memory.base import Memory
 from convoq.memory.n8n_list import N8nListMemory
-from convoq.memory.redis_list import RedisListMemory
+from convoq.memory.redis_list import RedisListMemory, fence_of
 from convoq.nodes.base import Context
 from convoq.nodes.memory_session import SessionMemoryNode, SessionParameters, credential_of, session_of
 
@@ -58,7 +58,7 @@ class RedisChatMemoryNode(SessionMemoryNode[RedisChatParameters]):
         server = services.pools.redis(fields)
         options: dict[str, Any] = {"window": window, "ttl_s": parameters.session_ttl}
         if server is services.pools.own:
-            options["fence"] = (keys.execution(ctx.execution.id), ctx.execution.attempt)
+            options["fence"] = fence_of(ctx.execution)
         else:
             options["before_write"] = ctx.before_effect
         made = N8nListMemory if parameters.format == "n8n" else RedisListMemory

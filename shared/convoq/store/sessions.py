@@ -13,10 +13,13 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from convoq import keys
+from convoq.engine.services import Services
 from convoq.errors import Conflict, NotFound
+from convoq.memory.elsewhere import clear_session
 from convoq.memory.thread import decode_exchange
 from convoq.redis import Pipe, load_script
 from convoq.stopping import Stopper
+from convoq.store.workflows import WorkflowStore
 
 DELETE_TRIES = 20
 """Passes over a session whose client goes on sending while it is being deleted."""
@@ -40,10 +43,21 @@ class SessionInfo:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """`keys` of convoq's Redis that are gone; `not_cleared` are memories on other servers that stayed, and why."""
+
+    id: str
+    keys: int
+    not_cleared: list[str]
+
+
 class SessionStore:
-    def __init__(self, pipe: Pipe, stopper: Stopper) -> None:
+    def __init__(self, pipe: Pipe, stopper: Stopper, workflows: WorkflowStore, services: Services) -> None:
         self._pipe = pipe
         self._stopper = stopper
+        self._workflows = workflows
+        self._services = services
         self._summary, self._forget = load_script("session_summary"), load_script("forget")
 
     async def page(self, workflow_id: str, *, offset: int = 0, limit: int = 100) -> tuple[list[SessionInfo], int]:
@@ -89,12 +103,21 @@ class SessionStore:
         found = await self._pipe.command("ZRANGE", keys.sessions(workflow_id), 0, -1)
         return [name for name in (unquote(member.decode()) for member in found) if name.startswith(prefix)]
 
-    async def delete(self, workflow_id: str, session_id: str) -> int:
-        """Stop what runs or waits of the session, then remove all that is kept of it in one step; the number of keys.
+    async def delete(self, workflow_id: str, session_id: str) -> Deleted:
+        """Stop what runs or waits of the session, then remove all that is kept of it: on convoq's Redis in one step,
+        then what its memories hold on other servers.
 
         Raises `NotFound`, `Unavailable` (something does not stop), `Conflict` (messages keep coming).
         """
-        await self.info(workflow_id, session_id)
+        known = await self._pipe.command("ZSCORE", keys.sessions(workflow_id), quote(session_id, safe="")) is not None
+        keys_gone = await self._delete_here(workflow_id, session_id) if known else 0
+        workflow = await self._workflows.get(workflow_id)
+        left = [] if workflow is None else await clear_session(workflow, session_id, self._services)
+        if not known and not left:  # asked again after another server had failed, it has been cleared now
+            raise NotFound(f"workflow {workflow_id!r} has no session {session_id!r}")
+        return Deleted(session_id, keys_gone, left)
+
+    async def _delete_here(self, workflow_id: str, session_id: str) -> int:
         executions, others, thread = self._places(workflow_id, session_id)
         names = [keys.sessions(workflow_id), executions, others, thread, keys.LEASES, keys.WAITING]
         for _ in range(DELETE_TRIES):

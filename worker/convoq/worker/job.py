@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-import msgspec
 import structlog
 
 from convoq import keys
@@ -69,12 +67,6 @@ RunJob = Callable[[Claim, float], Awaitable[Result]]
 def run(execution_id: str, request: dict[str, object]) -> None:
     """What the RQ job names. Only convoq's own worker can run it: the stream and the lease are that worker's."""
     raise ExecutionFailed(f"execution {execution_id} needs a convoq worker: start one with `convoq worker`")
-
-
-def join(request: Request, items: Sequence[dict[str, Any]]) -> Request:
-    """A message and those that joined it while it waited, as one: their texts are its paragraphs."""
-    texts = [item.get("chatInput", "") for item in (request.item, *items)]
-    return msgspec.structs.replace(request, item={**request.item, "chatInput": "\n\n".join(filter(None, texts))})
 
 
 class ChatJob:

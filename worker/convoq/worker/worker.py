@@ -25,11 +25,11 @@ from rq.worker import BaseWorker, WorkerStatus
 from convoq import keys, ledger
 from convoq.errors import Fenced, Stopped, WorkerLost
 from convoq.finish import Finisher
-from convoq.queue import MsgpackSerializer, Request
+from convoq.queue import MsgpackSerializer, Request, join
 from convoq.redis import CONNECT_ERRORS, REPLY_TIMEOUT_S, Argument, Pipe, async_client, load_script
 from convoq.settings import Settings
 from convoq.takeover import Takeover
-from convoq.worker.job import Claim, Result, RunJob, join
+from convoq.worker.job import Claim, Result, RunJob
 
 log = structlog.get_logger()
 
@@ -38,6 +38,7 @@ DEQUEUE_S = 1
 TAKES_JOBS_S = 5 * DEQUEUE_S
 """A worker whose last look at the queue is older than this does not count as one that takes jobs."""
 STOPPED = "stopped on request"
+COMMANDS_PAUSE_S = 1.0
 WORKER_TTL_S = 30
 """RQ forgets a worker that was killed 60 s after this."""
 HEARTBEAT_S = 10.0
@@ -332,6 +333,11 @@ class AsyncWorker(BaseWorker):
             self._stop(payload.get("job_id", ""), payload.get("reason", STOPPED))
         else:
             super().handle_payload(message)  # type: ignore[no-untyped-call]
+
+    def _pubsub_exception_handler(self, exc: Exception, pubsub: Any, pubsub_thread: Any) -> None:
+        """RQ's own lets the thread die on a timeout: this worker would be deaf to commands from then on."""
+        log.warning("the command channel was cut", error=repr(exc))
+        time.sleep(COMMANDS_PAUSE_S)
 
     def request_stop_execution(self, execution_id: str) -> None:
         if execution := self.executions.get(execution_id):
