@@ -38,6 +38,8 @@ from convoq.takeover import Takeover
 
 log = structlog.get_logger()
 
+ADMIT_AT_ONCE = 4
+
 
 class Webhook(HTTPEndpoint):
     get, post = staticmethod(chat.show_page), staticmethod(chat.receive_message)
@@ -97,6 +99,7 @@ def create_app(settings: Settings) -> ASGIApp:
                 takeover,
                 stopper,
                 SessionStore(pipe, stopper, store, services),
+                asyncio.Semaphore(ADMIT_AT_ONCE),
             )
             watch = asyncio.create_task(takeover.watch())
             yield

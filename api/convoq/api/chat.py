@@ -94,9 +94,10 @@ async def run(state: State, chat: Chat, message: ChatRequest, form: Form, terms:
     )
     async with AsyncExitStack() as listening:
         reader = state.hub.reader(state.queue.new_id())
-        if form is not Form.RECEIVED:  # before the message is queued, so that no chunk is missed
-            await listening.enter_async_context(reader)
-        admitted = await admit(state, reader.execution_id, request, terms)
+        async with state.gate:
+            if form is not Form.RECEIVED:  # before the message is queued, so that no chunk is missed
+                await listening.enter_async_context(reader)
+            admitted = await admit(state, reader.execution_id, request, terms)
         headers = {"X-Execution-Id": admitted.execution_id, "X-Stream-Token": admitted.token}
         if form is Form.RECEIVED:
             return JSONResponse({"executionStarted": True, "executionId": admitted.execution_id}, headers=headers)

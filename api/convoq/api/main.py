@@ -5,13 +5,13 @@ from __future__ import annotations
 import uvicorn
 
 from convoq.api.app import create_app
-from convoq.logs import configure_logs
+from convoq.process import set_up
 from convoq.settings import Settings
 
 
 def serve(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT: running answers are relayed to their end for `drain_s`, then cut."""
-    configure_logs(settings)
+    set_up(settings)
     uvicorn.run(
         create_app(settings),
         host=settings.host,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import cast
 
@@ -31,6 +32,8 @@ class State:
     takeover: Takeover
     stopper: Stopper
     sessions: SessionStore
+    gate: asyncio.Semaphore
+    """In a burst some are let through after the other, lest all are as late as the last."""
 
 
 def state_of(http: Request) -> State:

@@ -8,7 +8,7 @@ import uvloop
 from redis.exceptions import RedisError
 
 from convoq.errors import Unavailable
-from convoq.logs import configure_logs
+from convoq.process import set_up
 from convoq.redis import Pipe, async_client, shown_url, sync_client
 from convoq.settings import Settings
 from convoq.worker.job import ChatJob
@@ -18,7 +18,7 @@ from convoq.worker.worker import AsyncWorker
 
 def work(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT and everything is drained. Raises `Unavailable` where Redis does not answer."""
-    configure_logs(settings)
+    set_up(settings)
     uvloop.run(_work(settings))
 
 
