@@ -172,6 +172,7 @@ class StreamWriter:
         self._next = 0
         self._waiting: list[Chunk] = []
         self._waiting_bytes = 0
+        self._bytes = 0
         self._under_way: Entry | None = None
         self._failure: BaseException | None = None
         self._idle: asyncio.Future[None] | None = None
@@ -203,6 +204,10 @@ class StreamWriter:
         """Take what is unsent, let what is under way finish: the next number, and the chunks for the last entry."""
         while self._waiting_bytes > self.BATCH_BYTES:
             await self._settled()
+        settings = self._outbox.settings
+        too_many = self._next + len(self._waiting) > settings.stream_max_chunks
+        if too_many or self._bytes + self._waiting_bytes > settings.stream_max_bytes:
+            await self.flush()  # the last entry is not measured
         unsent, self._waiting, self._waiting_bytes = self._waiting, [], 0
         while self._under_way is not None:
             await self._settled()
@@ -232,6 +237,7 @@ class StreamWriter:
         assert entry is not None
         if answer == 1:
             self._next = entry.next
+            self._bytes += len(entry.lines)
             if self._waiting:
                 self._outbox.put(self)
         else:

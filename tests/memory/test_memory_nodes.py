@@ -259,7 +259,7 @@ def test_each_memory_in_the_product(folder: Path, redis_url: str, postgres_field
     credentials.write_text(
         json.dumps({"r": {"redis": {**redis_fields(redis_url), "database": 3}}, "p": {"postgres": postgres_fields}})
     )
-    stack = Stack(folder, redis_url, env={"CONVOQ_CREDENTIALS": str(credentials)})
+    stack = Stack(folder, redis_url, env={"CONVOQ_CREDENTIALS": str(credentials), "CONVOQ_QUEUE": "memories"})
     memories: dict[str, dict[str, Any]] = {
         "m-simple": {},
         "m-redis": {"type": f"{LC}.memoryRedisChat", "typeVersion": 1.6, "credentials": {"redis": {"id": "r"}}},
