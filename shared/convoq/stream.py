@@ -204,9 +204,10 @@ class StreamWriter:
         """Take what is unsent, let what is under way finish: the next number, and the chunks for the last entry."""
         while self._waiting_bytes > self.BATCH_BYTES:
             await self._settled()
-        settings = self._outbox.settings
-        too_many = self._next + len(self._waiting) > settings.stream_max_chunks
-        if too_many or self._bytes + self._waiting_bytes > settings.stream_max_bytes:
+        settings, entry = self._outbox.settings, self._under_way
+        chunks = (self._next if entry is None else entry.next) + len(self._waiting)
+        size = self._bytes + self._waiting_bytes + (0 if entry is None else len(entry.lines))
+        if chunks > settings.stream_max_chunks or size > settings.stream_max_bytes:
             await self.flush()  # the last entry is not measured
         unsent, self._waiting, self._waiting_bytes = self._waiting, [], 0
         while self._under_way is not None:

@@ -155,7 +155,7 @@ def test_a_tool_that_fails_is_told_to_the_model(product: Stack, name: str, argum
 def test_no_error_shows_the_key(redis_url: str, folder: Path) -> None:
     """Not even where the server's own message repeats it."""
     with serving(replies(401, error_body(f"Incorrect API key provided: {KEY}"))) as server:
-        stack = Stack(folder, f"{redis_url}/3", {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url})
+        stack = Stack(folder, f"{redis_url}/8", {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url})
         try:
             stack.start_api()
             worker = stack.start_worker()

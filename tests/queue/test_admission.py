@@ -17,7 +17,7 @@ from convoq.queue import ChatQueue, MsgpackSerializer, Request
 from convoq.redis import Pipe, async_client, sync_client
 from convoq.settings import Settings
 
-DB = 5
+DB = 9
 
 
 def request(session: str = "s", **item: object) -> Request:

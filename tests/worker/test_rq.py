@@ -22,7 +22,7 @@ from tests.stack import Stack, chat_workflow, until
 
 SECRET = "tell nobody that 7 * 6 is my PIN"
 TIMEOUT_S = 1
-DB = "2"
+DB = "7"
 QUEUE = "rq:queue:chat"
 DEAD_MODEL = {
     "type": "@n8n/n8n-nodes-langchain.lmChatOpenAi",

@@ -107,6 +107,9 @@ class AsyncWorker(BaseWorker):
                 chore.cancel()
             await asyncio.gather(*chores, *self._tasks, return_exceptions=True)
             await asyncio.to_thread(self.teardown)
+            for number in (signal.SIGTERM, signal.SIGINT):  # one more, now, must not make a failure of a good end
+                self._loop.remove_signal_handler(number)
+                signal.signal(number, signal.SIG_IGN)
             log.info("worker stopped", name=self.name)
 
     def drain(self) -> None:
