@@ -17,7 +17,7 @@ import msgpack
 import msgspec
 
 from convoq import keys
-from convoq.errors import ExecutionFailed, Fenced, StreamTooLarge, Unavailable
+from convoq.errors import ConvoqError, ExecutionFailed, Fenced, Stopped, StreamTooLarge, Unavailable
 from convoq.protocol import Chunk, encode_line
 from convoq.redis import Argument, Pipe, load_script
 from convoq.settings import Settings
@@ -32,6 +32,11 @@ class Ended(msgspec.Struct, frozen=True):
     reply: dict[str, Any]
     error: dict[str, Any] | None = None
     http_status: int = 200
+
+    @classmethod
+    def by(cls, error: ConvoqError) -> Ended:
+        """The end that an error makes of it: `stopped` where a person asked for that."""
+        return cls("stopped" if isinstance(error, Stopped) else "error", {}, error.as_dict(), error.status)
 
 
 @dataclass(frozen=True, slots=True)

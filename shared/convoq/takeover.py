@@ -112,7 +112,7 @@ class Takeover:
 
     async def end_waiting(self, record: Record, error: ConvoqError) -> bool:
         job = await self._job(record)
-        ended = _ended(error)
+        ended = Ended.by(error)
         entry = number(_last_words(error), record.seq, ended)
         commands = ledger.cancelled(self._connection, job, error.message)
         return (
@@ -120,7 +120,7 @@ class Takeover:
         )
 
     async def _fail(self, record: Record, error: ConvoqError) -> None:
-        ended = _ended(error)
+        ended = Ended.by(error)
         entry = number(_last_words(error), record.seq, ended)
         job = await self._job(record)
         commands = ledger.abandoned(self._connection, job, self._execution(record), error.message)
@@ -181,10 +181,6 @@ class Takeover:
                 break
             seq = entries[-1].next
         return "".join(texts)[:PARTIAL_CHARS]
-
-
-def _ended(error: ConvoqError) -> Ended:
-    return Ended("stopped" if isinstance(error, Stopped) else "error", {}, error.as_dict(), error.status)
 
 
 def _last_words(error: ConvoqError) -> list[Error | End]:

@@ -13,8 +13,9 @@ import re
 import sys
 import time
 
+from tests.loopback import HEAD, serve
+
 MODEL = re.compile(r"(words|stamps)-(\d+)-(\d+)")
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 BASE = '{"id":"chatcmpl-bench","object":"chat.completion.chunk","created":0,"model":"bench","choices":[{"index":0,'
 
 
@@ -48,28 +49,10 @@ async def answer(body: bytes, writer: asyncio.StreamWriter) -> None:
     await writer.drain()
 
 
-async def serve_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while True:
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = re.search(rb"content-length: *(\d+)", head, re.I)
-            await answer(await reader.readexactly(int(length[1])) if length else b"", writer)
-    except (asyncio.IncompleteReadError, ConnectionError):
-        pass  # the client has closed its connection
-    finally:
-        writer.close()
-
-
-async def main(port: int) -> None:
-    server = await asyncio.start_server(serve_connection, "127.0.0.1", port, backlog=1024)
-    async with server:
-        await server.serve_forever()
-
-
 if __name__ == "__main__":
     try:
         import uvloop
 
-        uvloop.run(main(int(sys.argv[1])))
+        uvloop.run(serve(int(sys.argv[1]), answer))
     except KeyboardInterrupt:
         pass

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import re
 import sys
 
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+from tests.loopback import HEAD, serve
+
 BURST = 50
 calls = itertools.count(1)
 
@@ -46,26 +46,8 @@ async def answer(body: bytes, writer: asyncio.StreamWriter) -> None:
     await writer.drain()
 
 
-async def serve_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while True:
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = re.search(rb"content-length: *(\d+)", head, re.I)
-            await answer(await reader.readexactly(int(length[1])) if length else b"", writer)
-    except (asyncio.IncompleteReadError, OSError):
-        pass  # the worker has closed its connection, or is dead
-    finally:
-        writer.close()
-
-
-async def main(port: int) -> None:
-    server = await asyncio.start_server(serve_connection, "127.0.0.1", port, backlog=1024)
-    async with server:
-        await server.serve_forever()
-
-
 if __name__ == "__main__":
     try:
-        asyncio.run(main(int(sys.argv[1])))
+        asyncio.run(serve(int(sys.argv[1]), answer))
     except KeyboardInterrupt:
         pass

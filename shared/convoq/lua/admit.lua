@@ -47,16 +47,21 @@ end
 if policy == 'reject' and (running or ahead[1]) then
     return { 'busy', running or ahead[1], 0 }
 end
+-- Note that the message is part of that execution, for its idempotency key and for its session's index.
+local function accepted(one)
+    if KEYS[11] ~= '' then
+        redis.call('HSET', KEYS[11], 'id', one, 'fingerprint', ARGV[8])
+        redis.call('EXPIRE', KEYS[11], ARGV[3])
+        belongs(key, KEYS[11], ARGV[3])
+    end
+    seen(key, one, now, ARGV[10])
+end
+
 if policy == 'merge' and ahead[1] then
     local host = ahead[#ahead]
     redis.call('RPUSH', EXECUTION_PREFIX .. host .. KEYS[12], ARGV[9])
     redis.call('EXPIRE', EXECUTION_PREFIX .. host .. KEYS[12], ARGV[3])
-    if KEYS[11] ~= '' then
-        redis.call('HSET', KEYS[11], 'id', host, 'fingerprint', ARGV[8])
-        redis.call('EXPIRE', KEYS[11], ARGV[3])
-        belongs(key, KEYS[11], ARGV[3])
-    end
-    seen(key, host, now, ARGV[10])
+    accepted(host)
     return { 'joined', host, position_of(host) }
 end
 if redis.call('ZCARD', waiting) >= tonumber(ARGV[6]) then
@@ -88,12 +93,7 @@ redis.call('EXPIRE', job, ARGV[3])
 redis.call('SADD', KEYS[8], KEYS[7])
 redis.call('SADD', KEYS[6], key)
 redis.call('HSET', KEYS[3], 'concurrency', 1)
-if KEYS[11] ~= '' then
-    redis.call('HSET', KEYS[11], 'id', id, 'fingerprint', ARGV[8])
-    redis.call('EXPIRE', KEYS[11], ARGV[3])
-    belongs(key, KEYS[11], ARGV[3])
-end
-seen(key, id, now, ARGV[10])
+accepted(id)
 if policy == 'merge' and tonumber(ARGV[7]) > 0 then
     local due = string.format('%.6f', now + tonumber(ARGV[7]))
     redis.call('HSET', execution, 'not_before', due)

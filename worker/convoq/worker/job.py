@@ -173,7 +173,4 @@ def failed(error: ConvoqError) -> Outcome:
 
 
 def _ended(outcome: Outcome) -> Ended:
-    error = outcome.error
-    if error is None:
-        return Ended("success", outcome.reply)
-    return Ended("stopped" if error.code == "stopped" else "error", {}, error.as_dict(), error.status)
+    return Ended("success", outcome.reply) if outcome.error is None else Ended.by(outcome.error)
