@@ -7,15 +7,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from convoq.engine.hooks import Hooks, StreamChunk
-from convoq.engine.outcome import Outcome
-from convoq.engine.run import WorkflowRun
-from convoq.engine.services import Services
-from convoq.engine.workflow import parse_workflow
-from convoq.errors import ToolFailed
-from convoq.memory.base import Memory, Turn
-from convoq.memory.local import LocalMemories
-from convoq.models.base import (
+from convoq.contract.base import ConnectionType, Context, ExecutionInfo, Item, NodeRun, Parameters, SubNode, Tool
+from convoq.contract.memory import Memory, Turn
+from convoq.contract.model import (
     CallDelta,
     Delta,
     Finish,
@@ -26,7 +20,13 @@ from convoq.models.base import (
     ToolCall,
     ToolSpec,
 )
-from convoq.nodes.base import ConnectionType, Context, ExecutionInfo, Item, NodeRun, Parameters, SubNode, Tool
+from convoq.contract.services import Services
+from convoq.engine.hooks import Hooks, StreamChunk
+from convoq.engine.outcome import Outcome
+from convoq.engine.run import WorkflowRun
+from convoq.engine.workflow import parse_workflow
+from convoq.errors import ToolFailed
+from convoq.memory.local import LocalMemories
 from convoq.nodes.registry import REGISTRY
 from convoq.settings import Settings
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from convoq.errors import Fenced, MemoryFailed, ModelFailed, ToolFailed
-from convoq.memory.base import Step, ToolUse, Turn
-from convoq.memory.local import LocalMemories
-from convoq.models.base import (
+from convoq.contract.base import ExecutionInfo
+from convoq.contract.memory import Step, ToolUse, Turn
+from convoq.contract.model import (
     AssistantMessage,
     Message,
     ModelSettings,
@@ -18,9 +17,10 @@ from convoq.models.base import (
     ToolMessage,
     UserMessage,
 )
+from convoq.errors import Fenced, MemoryFailed, ModelFailed, ToolFailed
+from convoq.memory.local import LocalMemories
 from convoq.models.mock import MockModel
-from convoq.nodes.agent_loop import MAX_CALLS, MAX_RESULT_CHARS
-from convoq.nodes.base import ExecutionInfo
+from convoq.nodes.agents.loop import MAX_CALLS, MAX_RESULT_CHARS
 from tests.agent.harness import (
     CALCULATOR,
     MEMORY,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from convoq.contract.model import AssistantMessage, Message, SystemMessage, UserMessage
 from convoq.errors import ModelFailed, NodeFailed
 from convoq.memory.local import LocalMemories
-from convoq.models.base import AssistantMessage, Message, SystemMessage, UserMessage
 from tests.agent.harness import CALCULATOR, SIMPLE_MEMORY, SYSTEM, ScriptedModel, call, node, run_agent, turns
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from convoq.errors import ToolFailed
-from convoq.nodes.arithmetic import calculate
-from convoq.nodes.tool_calculator import Calculator
+from convoq.nodes.tools.arithmetic import calculate
+from convoq.nodes.tools.calculator import Calculator
 from tests.agent.harness import CALCULATOR, ScriptedModel, call, node, run_agent
 
 

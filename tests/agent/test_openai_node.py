@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from convoq.contract.base import ExecutionInfo, Item
+from convoq.contract.services import Services
 from convoq.engine.run import WorkflowRun
-from convoq.engine.services import Services
 from convoq.engine.workflow import parse_workflow
 from convoq.errors import ConvoqError, InvalidWorkflow, NodeFailed
 from convoq.memory.local import LocalMemories
-from convoq.nodes.base import ExecutionInfo, Item
 from convoq.settings import Settings
 from tests.agent.harness import AGENT, TRIGGER, node
 from tests.models.server import DONE, ModelServer, delta, http_client, model_server, replies, streams

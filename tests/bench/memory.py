@@ -16,7 +16,7 @@ from typing import Any
 
 import uvloop
 
-from convoq.memory.base import Memory, Step, ToolUse, Turn
+from convoq.contract.memory import Memory, Step, ToolUse, Turn
 from convoq.memory.n8n_list import N8nListMemory
 from convoq.memory.pools import Pools
 from convoq.memory.postgres import PostgresMemory

@@ -42,7 +42,7 @@ def gaps() -> None:
     import asyncio
 
     from convoq.api.relay import Reader
-    from convoq.stream import Entry
+    from convoq.delivery.entries import Entry
 
     async def next_live(self: Reader, timeout_s: float) -> Entry | None:
         while not self._left:

@@ -13,8 +13,8 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 
 from convoq.api.relay import Hub, Reader
+from convoq.delivery.entries import Ended, Entry
 from convoq.settings import Settings
-from convoq.stream import Ended, Entry
 
 Fate = Literal["live", "lost", "twice", "late"]
 FATES: Sequence[Fate] = ("live", "lost", "twice", "late")

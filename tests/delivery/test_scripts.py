@@ -14,14 +14,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from convoq import keys
+from convoq.delivery.admission import ChatQueue, Request
+from convoq.delivery.entries import Ended, Entry
+from convoq.delivery.finish import Finisher
+from convoq.delivery.takeover import Takeover
+from convoq.delivery.writer import Outbox, StreamWriter
 from convoq.errors import ExecutionFailed, Fenced
-from convoq.finish import Finisher
 from convoq.protocol import Item, Metadata
-from convoq.queue import ChatQueue, Request
 from convoq.redis import Pipe, async_client, load_script, sync_client
 from convoq.settings import Settings
-from convoq.stream import Ended, Entry, Outbox, StreamWriter
-from convoq.takeover import Takeover
 
 Action = Literal["admit", "take", "write", "finish", "lose", "stale write", "stale finish", "stop waiting"]
 ACTIONS: tuple[Action, ...] = (

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
+from convoq.contract.base import ConnectionType, Context, ExecutionInfo, Item, MainNode, Parameters, RunContext, SubNode
+from convoq.contract.services import OpenMemory, Services
 from convoq.engine.hooks import Hooks, StreamChunk
 from convoq.engine.outcome import Outcome
 from convoq.engine.run import WorkflowRun
-from convoq.engine.services import OpenMemory, Services
 from convoq.engine.workflow import Registry, Workflow, parse_workflow
 from convoq.errors import Fenced, ModelFailed, NodeFailed, Stopped, StreamTooLarge, TimedOut
-from convoq.nodes.base import ConnectionType, Context, ExecutionInfo, Item, MainNode, Parameters, RunContext, SubNode
-from convoq.nodes.edit_fields import EditFieldsNode
+from convoq.nodes.data.edit_fields import EditFieldsNode
 from convoq.nodes.registry import by_type
 from convoq.protocol import Begin, End, Error
 from convoq.protocol import Item as ItemChunk

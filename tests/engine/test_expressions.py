@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from convoq.engine import js
 from convoq.errors import ExpressionFailed
+from convoq.expressions import js
 from tests.engine.support import INFO, Finished, chain, make, node, run
 
 ITEM: dict[str, Any] = {

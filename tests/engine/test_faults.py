@@ -305,7 +305,7 @@ def test_an_agent_needs_a_model() -> None:
 
 
 def _model() -> Any:
-    from convoq.nodes.base import ConnectionType
+    from convoq.contract.base import ConnectionType
 
     return ConnectionType.LANGUAGE_MODEL
 

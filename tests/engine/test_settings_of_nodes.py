@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from convoq.contract.base import ConnectionType, Item, NodeRun
 from convoq.errors import Fenced, Stopped, TimedOut
-from convoq.nodes.base import ConnectionType, Item, NodeRun
 from tests.engine.support import Clock, arun, chain, make, node, run
 
 

@@ -10,16 +10,16 @@ from typing import Any, Self
 import pytest
 
 from convoq import keys
+from convoq.contract.base import ExecutionInfo
+from convoq.contract.memory import Memory
 from convoq.errors import Fenced
 from convoq.ids import new_execution_id
-from convoq.memory.base import Memory
 from convoq.memory.local import LocalMemories
 from convoq.memory.mongo import MongoMemory
 from convoq.memory.n8n_list import N8nListMemory
 from convoq.memory.pools import Pools
 from convoq.memory.postgres import PostgresMemory
 from convoq.memory.redis_list import RedisListMemory, RedisMemories
-from convoq.nodes.base import ExecutionInfo
 from convoq.redis import Pipe, async_client, load_script
 
 MONGO_URL = os.environ.get("CONVOQ_TEST_MONGO_URL", "")

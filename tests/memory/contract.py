@@ -8,8 +8,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 
 import pytest
 
+from convoq.contract.memory import MAX_MESSAGE_BYTES, Step, ToolUse, Turn
 from convoq.errors import Fenced, MemoryFailed
-from convoq.memory.base import MAX_MESSAGE_BYTES, Step, ToolUse, Turn
 from tests.memory import strict
 from tests.memory.backends import Backend
 

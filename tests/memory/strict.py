@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
-from convoq.memory.base import Turn
-from convoq.models.base import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from convoq.contract.memory import Turn
+from convoq.contract.model import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 
 
 def sent(turns: Iterable[Turn]) -> list[Message]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convoq.memory.base import History, Memory, Step, ToolUse, Turn
+from convoq.contract.memory import History, Memory, Step, ToolUse, Turn
 from convoq.memory.n8n_messages import read_turns, stored_messages
 from convoq.memory.repair import sendable
 from tests.memory import strict

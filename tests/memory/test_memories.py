@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from convoq import keys
+from convoq.contract.memory import MAX_SESSION_BYTES, History, Memory, Turn
 from convoq.errors import Fenced, MemoryFailed, NodeFailed
-from convoq.memory.base import MAX_SESSION_BYTES, History, Memory, Turn
 from convoq.memory.local import LocalMemories
 from convoq.memory.n8n_list import N8nListMemory
 from convoq.memory.pools import Pools

@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
+from convoq.contract.base import ConnectionType, ExecutionInfo, Item
+from convoq.contract.memory import MAX_WINDOW, Memory, Step, ToolUse, Turn
+from convoq.contract.services import Services
 from convoq.credentials import read_credentials
 from convoq.engine.run import WorkflowRun
-from convoq.engine.services import Services
 from convoq.engine.workflow import Workflow, parse_workflow
 from convoq.errors import ConfigError, ConvoqError, NodeFailed
-from convoq.memory.base import MAX_WINDOW, Memory, Step, ToolUse, Turn
 from convoq.memory.local import LocalMemories
 from convoq.memory.mongo import MongoMemory
 from convoq.memory.n8n_list import N8nListMemory
 from convoq.memory.pools import Pools
 from convoq.memory.postgres import PostgresMemory
 from convoq.memory.redis_list import RedisListMemory
-from convoq.nodes.base import ConnectionType, ExecutionInfo, Item
 from convoq.redis import Pipe, async_client
 from convoq.settings import Settings
 from tests.agent.harness import AGENT, SIMPLE_MEMORY, TRIGGER, ScriptedModel, no_http, node, run_agent

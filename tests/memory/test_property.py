@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from convoq.contract.memory import Memory, Step, ToolUse, Turn
 from convoq.ids import new_execution_id
-from convoq.memory.base import Memory, Step, ToolUse, Turn
 from tests.memory import strict
 from tests.memory.backends import (
     Backend,

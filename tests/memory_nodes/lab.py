@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from convoq import keys
+from convoq.contract.base import ExecutionInfo, Item, NodeRun
+from convoq.contract.memory import Turn
+from convoq.contract.model import Message, ToolCall
+from convoq.contract.services import OpenMemory, Services
 from convoq.engine.outcome import Outcome
 from convoq.engine.run import WorkflowRun
-from convoq.engine.services import OpenMemory, Services
 from convoq.engine.workflow import Workflow, parse_workflow
 from convoq.ids import new_execution_id
-from convoq.memory.base import Turn
 from convoq.memory.local import LocalMemories
 from convoq.memory.redis_list import RedisMemories
 from convoq.memory.summary import Folds, LocalFolds, RedisFolds
 from convoq.memory.thread import Exchange, ReadThread, no_thread
-from convoq.models.base import Message, ToolCall
-from convoq.nodes.base import ExecutionInfo, Item, NodeRun
 from convoq.nodes.registry import REGISTRY
 from convoq.redis import Pipe, async_client
 from convoq.settings import Settings

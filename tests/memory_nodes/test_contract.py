@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from convoq.contract.memory import Memory
 from convoq.errors import ModelFailed
-from convoq.memory.base import Memory
 from convoq.memory.redis_list import RedisMemories
 from convoq.memory.summary import Limits, RedisFolds, SummaryMemory
 from convoq.memory.window import FittedMemory, FittedView

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from convoq.contract.memory import Step, ToolUse, Turn
+from convoq.contract.model import SystemMessage
 from convoq.errors import InvalidWorkflow
-from convoq.memory.base import Step, ToolUse, Turn
 from convoq.memory.local import LocalMemories
-from convoq.models.base import SystemMessage
 from tests.agent.harness import MEMORY, node
 from tests.memory_nodes.lab import Lab, Said, answers, link, redis_parts, running
 
@@ -38,7 +38,7 @@ def lab(version: float = 1.1, memories: Any = None, **parameters: Any) -> Lab:
 
 async def run(lab: Lab, turns: Sequence[Turn] = TALK) -> tuple[Said, list[Turn]]:
     """One message to a session that holds `turns`; what is stored after it, without what the agent added."""
-    from convoq.nodes.base import ExecutionInfo
+    from convoq.contract.base import ExecutionInfo
 
     info = ExecutionInfo("x0", 1, lab.id, "W", "s", "production", 0.0)
     if turns:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from convoq.contract.base import ExecutionInfo
+from convoq.contract.memory import Step, ToolUse, Turn
 from convoq.errors import ModelFailed, NodeFailed
-from convoq.memory.base import Step, ToolUse, Turn
 from convoq.memory.local import LocalMemories
 from convoq.memory.messages import flat, messages_of, turns_from
 from convoq.memory.summary import Limits, LocalFolds, SummaryMemory, text_of
-from convoq.nodes.base import ExecutionInfo
 from tests.memory.strict import check
 
 TEXT = st.text("ab ✓", max_size=4)

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from convoq import keys
+from convoq.contract.base import ExecutionInfo
+from convoq.contract.memory import Turn
+from convoq.contract.model import SystemMessage, UserMessage
 from convoq.errors import Fenced, InvalidWorkflow, ModelFailed
-from convoq.memory.base import Turn
 from convoq.memory.local import LocalMemories
 from convoq.memory.summary import Limits, LocalFolds, RedisFolds, SummaryMemory
-from convoq.models.base import SystemMessage, UserMessage
-from convoq.nodes.base import ExecutionInfo
 from tests.agent.harness import ScriptedModel, node
 from tests.memory_nodes.lab import Lab, answers, link, redis_parts, running
 

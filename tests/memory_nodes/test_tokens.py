@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from convoq.memory.base import Step, ToolUse, Turn
+from convoq.contract.memory import Step, ToolUse, Turn
 from convoq.memory.tokens import count, count_turn
 from tests.agent.harness import MEMORY, node
 from tests.memory_nodes.lab import Lab, answers, link

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from convoq.contract.base import ExecutionInfo
+from convoq.contract.memory import Step, ToolUse, Turn
 from convoq.errors import InvalidWorkflow, MemoryFailed
-from convoq.memory.base import Step, ToolUse, Turn
 from convoq.memory.local import LocalMemories
 from convoq.memory.window import FittedMemory, fit, messages_in
-from convoq.nodes.base import ExecutionInfo
 from tests.agent.harness import BrokenMemory, node
 from tests.memory_nodes.lab import Lab, answers, link, redis_parts, running, search
 

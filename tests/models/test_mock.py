@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from convoq.models.base import (
+from convoq.contract.model import (
     AssistantMessage,
     CallDelta,
     Delta,

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from convoq.errors import ModelFailed
-from convoq.models.base import (
+from convoq.contract.model import (
     AssistantMessage,
     Delta,
     Finish,
@@ -24,6 +23,7 @@ from convoq.models.base import (
     ToolSpec,
     UserMessage,
 )
+from convoq.errors import ModelFailed
 from convoq.models.openai import OpenAIModel
 from tests.models.server import (
     DONE,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from convoq.models.base import CallDelta, Delta, Finish, TextDelta
+from convoq.contract.model import CallDelta, Delta, Finish, TextDelta
 from convoq.models.openai_wire import MAX_ANSWER_BYTES, Answer, BadAnswer, EndedEarly, ProviderError
 from convoq.models.sse import MAX_EVENT_BYTES, EventParser, TooLarge
 from tests.models.server import DONE, USAGE, delta, event

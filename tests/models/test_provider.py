@@ -22,8 +22,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.models.test import TestModel as FixedModel
 
-from convoq.errors import ModelFailed
-from convoq.models.base import (
+from convoq.contract.model import (
     AssistantMessage,
     CallDelta,
     Delta,
@@ -37,6 +36,7 @@ from convoq.models.base import (
     ToolSpec,
     UserMessage,
 )
+from convoq.errors import ModelFailed
 from convoq.models.provider import ProviderModel
 
 SCHEMA = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}

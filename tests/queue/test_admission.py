@@ -12,8 +12,8 @@ from rq.job import Job, JobStatus
 from rq.rate_limit import RateLimitRegistry
 
 from convoq import keys
+from convoq.delivery.admission import ChatQueue, MsgpackSerializer, Request
 from convoq.ids import new_execution_id
-from convoq.queue import ChatQueue, MsgpackSerializer, Request
 from convoq.redis import Pipe, async_client, sync_client
 from convoq.settings import Settings
 

@@ -12,20 +12,20 @@ import pytest
 from redis.asyncio import Redis
 
 from convoq import keys
-from convoq.engine.services import Services
+from convoq.contract.base import ExecutionInfo
+from convoq.contract.memory import Turn
+from convoq.contract.services import Services
+from convoq.delivery.admission import ChatQueue, Request, Terms
+from convoq.delivery.stopping import Stopper
+from convoq.delivery.takeover import Takeover
 from convoq.errors import NotFound
 from convoq.ids import new_execution_id
-from convoq.memory.base import Turn
 from convoq.memory.redis_list import RedisMemories
 from convoq.memory.thread import THREAD_MAX, Exchange, RedisThreads
-from convoq.nodes.base import ExecutionInfo
-from convoq.queue import ChatQueue, Request, Terms
 from convoq.redis import Pipe, async_client, sync_client
 from convoq.settings import Settings
-from convoq.stopping import Stopper
 from convoq.store.sessions import SessionStore
 from convoq.store.workflows import WorkflowStore
-from convoq.takeover import Takeover
 from tests.stack import Stack
 
 SETTINGS = Settings(queue="nobody", memory_ttl_s=100, execution_ttl_s=300, failure_ttl_s=60, stream_ttl_s=60)

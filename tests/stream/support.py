@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 from convoq import keys
 from convoq.api.relay import Hub, Reader
+from convoq.delivery.entries import Ended, Entry, number
+from convoq.delivery.writer import Outbox, StreamWriter
 from convoq.ids import new_execution_id
 from convoq.protocol import Item, Metadata
 from convoq.redis import Pipe, async_client
 from convoq.settings import Settings
-from convoq.stream import Ended, Entry, Outbox, StreamWriter, number
 
 PLACE = Metadata("n1", "AI Agent")
 DONE = Ended("success", {"output": "done"})

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from convoq import keys
+from convoq.delivery.entries import Entry, number, read_log
 from convoq.errors import ExecutionFailed, Fenced, Gone, StreamTooLarge
 from convoq.protocol import decode_line
 from convoq.redis import async_client
-from convoq.stream import Entry, number, read_log
 from tests.stream.support import DONE, chunk, entries, eventually, read, seqs, wire
 
 

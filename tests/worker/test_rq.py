@@ -17,7 +17,7 @@ from rq.command import send_stop_job_command
 from rq.job import Job, JobStatus
 from rq.registry import FailedJobRegistry, FinishedJobRegistry, StartedJobRegistry
 
-from convoq.queue import MsgpackSerializer
+from convoq.delivery.admission import MsgpackSerializer
 from tests.stack import Stack, chat_workflow, until
 
 SECRET = "tell nobody that 7 * 6 is my PIN"

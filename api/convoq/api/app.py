@@ -23,18 +23,18 @@ from convoq.api.cors import Cors
 from convoq.api.relay import Hub
 from convoq.api.state import State
 from convoq.api.triggers import Triggers
+from convoq.contract.services import Services
 from convoq.credentials import read_credentials
-from convoq.engine.services import Services
+from convoq.delivery.admission import RETRY_AFTER_S, ChatQueue
+from convoq.delivery.stopping import Stopper
+from convoq.delivery.takeover import Takeover
 from convoq.errors import ConvoqError, ExecutionFailed, Unavailable
 from convoq.memory.pools import Pools
 from convoq.memory.redis_list import RedisMemories
-from convoq.queue import RETRY_AFTER_S, ChatQueue
 from convoq.redis import Pipe, async_client, sync_client
 from convoq.settings import Settings
-from convoq.stopping import Stopper
 from convoq.store.sessions import SessionStore
 from convoq.store.workflows import WorkflowStore
-from convoq.takeover import Takeover
 
 log = structlog.get_logger()
 

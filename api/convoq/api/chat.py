@@ -18,8 +18,8 @@ from convoq.api.page import PageConfig, chat_page, page_headers
 from convoq.api.reply import Form, JsonReply, StreamReply, negotiate
 from convoq.api.state import State, state_of
 from convoq.api.triggers import Chat
+from convoq.delivery.admission import RETRY_AFTER_S, Admitted, Request, Terms
 from convoq.errors import BadRequest, Forbidden, NotFound, Unavailable
-from convoq.queue import RETRY_AFTER_S, Admitted, Request, Terms
 
 ADMIT_S = 5.0
 ONCE_MAX_CHARS = 255

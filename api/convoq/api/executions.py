@@ -13,9 +13,9 @@ from convoq import keys
 from convoq.api.reply import BY_ACCEPT, Form, StreamReply
 from convoq.api.rest import has_key
 from convoq.api.state import State, state_of
+from convoq.delivery.admission import RETRY_AFTER_S
+from convoq.delivery.stopping import ENDED
 from convoq.errors import BadRequest, Gone, Unauthorized, Unavailable, UnknownExecution
-from convoq.queue import RETRY_AFTER_S
-from convoq.stopping import ENDED
 
 ANSWER_S = 5.0
 

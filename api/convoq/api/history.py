@@ -10,9 +10,9 @@ from starlette.responses import JSONResponse, Response
 from convoq.api.body import ChatRequest
 from convoq.api.state import State
 from convoq.api.triggers import Chat
+from convoq.contract.base import ConnectionType, ExecutionInfo, Item
+from convoq.contract.memory import Memory, Turn
 from convoq.engine.run import WorkflowRun
-from convoq.memory.base import Memory, Turn
-from convoq.nodes.base import ConnectionType, ExecutionInfo, Item
 
 
 async def previous_session(state: State, chat: Chat, message: ChatRequest) -> Response:

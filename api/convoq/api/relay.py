@@ -10,10 +10,10 @@ from typing import Self
 from redis.asyncio import Redis as AsyncRedis
 
 from convoq import keys
+from convoq.delivery.entries import Entry, read_log
 from convoq.errors import Gone
 from convoq.redis import Pipe, Subscriber
 from convoq.settings import Settings
-from convoq.stream import Entry, read_log
 
 LOG_PAGE = 8
 """Entries read from the log at once: one may hold all that a fast model said while Redis was busy."""

@@ -10,9 +10,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from convoq.api.relay import Reader
+from convoq.delivery.entries import Entry, number
 from convoq.errors import ConvoqError
 from convoq.protocol import End, Error, Keepalive, Metadata, Queued, encode_line
-from convoq.stream import Entry, number
 
 
 class Form(StrEnum):

@@ -10,14 +10,14 @@ from starlette.requests import Request
 
 from convoq.api.relay import Hub
 from convoq.api.triggers import Triggers
-from convoq.engine.services import Services
-from convoq.queue import ChatQueue
+from convoq.contract.services import Services
+from convoq.delivery.admission import ChatQueue
+from convoq.delivery.stopping import Stopper
+from convoq.delivery.takeover import Takeover
 from convoq.redis import Pipe
 from convoq.settings import Settings
-from convoq.stopping import Stopper
 from convoq.store.sessions import SessionStore
 from convoq.store.workflows import WorkflowStore
-from convoq.takeover import Takeover
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from redis.exceptions import RedisError
 
+from convoq.delivery.admission import RETRY_AFTER_S
 from convoq.engine.workflow import ChatTriggerInfo, Workflow
 from convoq.errors import InactiveWorkflow, Unavailable, UnknownPath
-from convoq.queue import RETRY_AFTER_S
 from convoq.store.workflows import WorkflowStore
 
 ANSWER_S = 5.0

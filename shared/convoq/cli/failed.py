@@ -20,8 +20,8 @@ from rq.job import Job
 from convoq import keys
 from convoq.cli.connect import connected, url_of
 from convoq.cli.terminal import printable
+from convoq.delivery.admission import ChatQueue, MsgpackSerializer, Request, Terms, join
 from convoq.errors import Conflict, Displaced, Gone, Stopped, UnknownExecution
-from convoq.queue import ChatQueue, MsgpackSerializer, Request, Terms, join
 from convoq.redis import Pipe, sync_client
 from convoq.settings import Settings
 

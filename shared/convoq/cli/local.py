@@ -10,16 +10,16 @@ import typer
 
 from convoq.cli.definitions import read_workflows
 from convoq.cli.terminal import printable
+from convoq.contract.base import ExecutionInfo, Item
+from convoq.contract.services import Services
 from convoq.credentials import read_credentials
 from convoq.engine.answer import close_stream
 from convoq.engine.hooks import Hooks, StreamChunk
 from convoq.engine.run import WorkflowRun
-from convoq.engine.services import Services
 from convoq.errors import ConvoqError
 from convoq.ids import new_execution_id
 from convoq.memory.local import LocalMemories
 from convoq.memory.summary import LocalFolds
-from convoq.nodes.base import ExecutionInfo, Item
 from convoq.protocol import End, Error, encode_line
 from convoq.protocol import Item as ItemChunk
 from convoq.settings import Settings

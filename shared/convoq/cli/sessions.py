@@ -15,17 +15,17 @@ from rich.table import Table
 
 from convoq.cli.connect import connected, url_of
 from convoq.cli.terminal import printable
+from convoq.contract.services import Services
 from convoq.credentials import read_credentials
-from convoq.engine.services import Services
+from convoq.delivery.stopping import Stopper
+from convoq.delivery.takeover import Takeover
 from convoq.errors import ConfigError, ExecutionFailed
 from convoq.memory.pools import Pools
 from convoq.memory.redis_list import RedisMemories
 from convoq.redis import Pipe, sync_client
 from convoq.settings import Settings
-from convoq.stopping import Stopper
 from convoq.store.sessions import SessionInfo, SessionStore
 from convoq.store.workflows import WorkflowStore
-from convoq.takeover import Takeover
 
 PAGE = 500
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import ValidationError
 
-from convoq.engine.expressions import evaluate, evaluate_given
+from convoq.contract.base import ConnectionType, ExecutionInfo, Item, NodeRun, SubNode, SubRun, Supplied
 from convoq.engine.plan import Step
 from convoq.errors import ConvoqError, ExpressionFailed, NodeFailed
-from convoq.nodes.base import ConnectionType, ExecutionInfo, Item, NodeRun, SubNode, SubRun, Supplied
+from convoq.expressions.evaluate import evaluate, evaluate_given
 from convoq.protocol import Begin, End, Metadata
 from convoq.protocol import Item as ItemChunk
 
 if TYPE_CHECKING:
+    from convoq.contract.services import Services
     from convoq.engine.run import WorkflowRun
-    from convoq.engine.services import Services
     from convoq.engine.workflow import Node, Workflow
 
 

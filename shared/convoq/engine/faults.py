@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from convoq.engine.expressions import has_expression
+from convoq.contract.base import AnyNode, ConnectionType, MainNode, SubNode
 from convoq.errors import Fault
-from convoq.nodes.base import AnyNode, ConnectionType, MainNode, SubNode
+from convoq.expressions.evaluate import has_expression
 
 if TYPE_CHECKING:
     from convoq.engine.workflow import Connection, Node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from convoq.nodes.base import NodeRun
+from convoq.contract.base import NodeRun
 from convoq.protocol import Begin, End, Error, Item, Metadata
 
 StreamChunk = Begin | Item | End | Error

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from convoq.engine.expressions import has_expression
-from convoq.nodes.base import AnyNode, ConnectionType, Parameters
+from convoq.contract.base import AnyNode, ConnectionType, Parameters
+from convoq.expressions.evaluate import has_expression
 
 if TYPE_CHECKING:
     from convoq.engine.workflow import Connection, Node

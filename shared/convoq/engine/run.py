@@ -7,16 +7,16 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from convoq.contract.base import ConnectionType, ExecutionInfo, Item, MainNode, NodeRun, PortedSubNode, RunContext
 from convoq.engine.context import CANCELLED, Executed, NodeContext, named
 from convoq.engine.hooks import Hooks
 from convoq.engine.outcome import Outcome, failure_of, outcome_of
 from convoq.engine.plan import Step
 from convoq.engine.run_data import run_data_json
 from convoq.errors import ConvoqError, ExecutionFailed, Fenced, NodeFailed, Stopped, TimedOut
-from convoq.nodes.base import ConnectionType, ExecutionInfo, Item, MainNode, NodeRun, PortedSubNode, RunContext
 
 if TYPE_CHECKING:
-    from convoq.engine.services import Services
+    from convoq.contract.services import Services
     from convoq.engine.workflow import Connection, Workflow
 
 MAX_NODE_RUNS = 1000

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from convoq.contract.base import AnyNode, ConnectionType
 from convoq.engine.faults import (
     MAX_CHARS,
     json_fault,
@@ -31,8 +32,7 @@ from convoq.engine.faults import (
 )
 from convoq.engine.plan import Step, make_plan
 from convoq.errors import Fault, InvalidWorkflow
-from convoq.nodes.base import AnyNode, ConnectionType
-from convoq.nodes.chat_trigger import ChatTriggerNode, ChatTriggerParameters
+from convoq.nodes.triggers.chat_trigger import ChatTriggerNode, ChatTriggerParameters
 
 MAX_NODES = 1000
 MAX_FAULTS = 200

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from convoq.contract.base import ConnectionType, ExecutionInfo, Item
 from convoq.engine.run import WorkflowRun
 from convoq.errors import NodeFailed
-from convoq.nodes.base import ConnectionType, ExecutionInfo, Item
 
 if TYPE_CHECKING:
-    from convoq.engine.services import Services
+    from convoq.contract.services import Services
     from convoq.engine.workflow import Workflow
 
 

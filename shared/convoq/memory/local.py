@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from math import inf
 
-from convoq.memory.base import History, Turn, check_size
+from convoq.contract.base import ExecutionInfo
+from convoq.contract.memory import History, Turn, check_size
 from convoq.memory.repair import sendable
-from convoq.nodes.base import ExecutionInfo
 
 Key = tuple[str, str, str]
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
+from convoq.contract.memory import Step, ToolUse, Turn
 from convoq.errors import NodeFailed
-from convoq.memory.base import Step, ToolUse, Turn
 
 ROLES = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
 """Other names of roles: n8n's, and what chat widgets use."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import structlog
 
+from convoq.contract.memory import History, Turn, check_size, session_too_large
 from convoq.errors import MemoryFailed, NodeFailed
-from convoq.memory.base import History, Turn, check_size, session_too_large
 from convoq.memory.n8n_messages import MARK, read_turns, stored_messages
 from convoq.memory.pools import CONNECT_S, MAX_CONNECTIONS, REPLY_S, MongoCredential
 from convoq.memory.redis_list import BeforeWrite

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from redis.exceptions import RedisError
 
+from convoq.contract.memory import MAX_SESSION_BYTES, History, Turn, check_size, session_too_large
 from convoq.errors import Unavailable
-from convoq.memory.base import MAX_SESSION_BYTES, History, Turn, check_size, session_too_large
 from convoq.memory.n8n_messages import decode_message, encode_message, mark_of, read_turns, stored_messages
 from convoq.memory.redis_list import RedisMemory
 from convoq.memory.repair import sendable

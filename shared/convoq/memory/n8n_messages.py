@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from convoq.memory.base import Step, ToolUse, Turn
+from convoq.contract.memory import Step, ToolUse, Turn
 
 MARK = "convoq"
 HIDDEN = "hideFromUI"

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import structlog
 
+from convoq.contract.memory import MAX_SESSION_BYTES, History, Turn, check_size, session_too_large
 from convoq.errors import MemoryFailed, NodeFailed
-from convoq.memory.base import MAX_SESSION_BYTES, History, Turn, check_size, session_too_large
 from convoq.memory.n8n_messages import MARK, decode_message, encode_message, read_turns, stored_messages
 from convoq.memory.pools import CONNECT_S, MAX_CONNECTIONS, REPLY_S, PostgresCredential
 from convoq.memory.redis_list import BeforeWrite

@@ -8,10 +8,10 @@ from typing import NoReturn, Protocol, cast
 from redis.exceptions import RedisError
 
 from convoq import keys
+from convoq.contract.base import ExecutionInfo
+from convoq.contract.memory import MAX_SESSION_BYTES, History, Turn, check_size, session_too_large
 from convoq.errors import Fenced, MemoryFailed, Unavailable
-from convoq.memory.base import MAX_SESSION_BYTES, History, Turn, check_size, session_too_large
 from convoq.memory.repair import elements_of, sendable, turns_of
-from convoq.nodes.base import ExecutionInfo
 from convoq.redis import Argument, Script, load_script
 
 FENCED, TOO_LARGE = -1, -2

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from convoq.memory.base import History, Step, ToolUse, Turn
-from convoq.nodes.tool_names import tool_name
+from convoq.contract.memory import History, Step, ToolUse, Turn
+from convoq.contract.tool_names import tool_name
 
 
 class UserElement(msgspec.Struct, tag="user", tag_field="role", omit_defaults=True):

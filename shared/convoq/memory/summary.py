@@ -16,12 +16,12 @@ import structlog
 from redis.exceptions import RedisError
 
 from convoq import keys
+from convoq.contract.base import ExecutionInfo
+from convoq.contract.memory import MAX_MESSAGE_BYTES, History, Memory, Turn
 from convoq.errors import Fenced, MemoryFailed, ModelFailed, Unavailable
-from convoq.memory.base import MAX_MESSAGE_BYTES, History, Memory, Turn
 from convoq.memory.local import LocalMemories
 from convoq.memory.repair import elements_of
 from convoq.memory.window import messages_in
-from convoq.nodes.base import ExecutionInfo
 from convoq.redis import Pipe, load_script
 
 log = structlog.get_logger()

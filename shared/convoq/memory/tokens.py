@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from convoq.memory.base import Turn
-from convoq.models.base import AssistantMessage, Message
+from convoq.contract.memory import Turn
+from convoq.contract.model import AssistantMessage, Message
 
 Counted = Literal["exact", "estimate"]
 

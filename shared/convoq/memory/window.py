@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from convoq.memory.base import History, Memory, Turn
+from convoq.contract.memory import History, Memory, Turn
 
 Size = Callable[[Turn], int]
 """How much of the measure a turn takes."""

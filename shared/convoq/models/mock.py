@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 import msgspec
 
-from convoq.models.base import (
+from convoq.contract.model import (
     AssistantMessage,
     CallDelta,
     Delta,

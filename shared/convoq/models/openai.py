@@ -14,9 +14,9 @@ from contextlib import aclosing, suppress
 import aiohttp
 from yarl import URL
 
+from convoq.contract.model import Delta, Message, ModelSettings, TextDelta, ToolSpec
 from convoq.errors import ModelFailed
 from convoq.models import openai_wire as wire
-from convoq.models.base import Delta, Message, ModelSettings, TextDelta, ToolSpec
 from convoq.models.sse import TooLarge
 
 CONNECT_TIMEOUT_S = 10.0

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import msgspec
 
-from convoq.models.base import (
+from convoq.contract.model import (
     AssistantMessage,
     CallDelta,
     Delta,

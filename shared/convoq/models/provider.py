@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING
 
-from convoq.errors import ModelFailed
-from convoq.models.base import (
+from convoq.contract.model import (
     AssistantMessage,
     CallDelta,
     Delta,
@@ -19,6 +18,7 @@ from convoq.models.base import (
     ToolMessage,
     ToolSpec,
 )
+from convoq.errors import ModelFailed
 
 if TYPE_CHECKING:  # importing pydantic-ai takes longer than starting a worker: only who uses a provider pays
     from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponsePart

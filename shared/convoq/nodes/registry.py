@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from convoq.nodes.agent import AgentNode
-from convoq.nodes.base import AnyNode
-from convoq.nodes.chat_history import ChatHistoryNode
-from convoq.nodes.chat_trigger import ChatTriggerNode, ManualChatTriggerNode
-from convoq.nodes.edit_fields import EditFieldsNode
-from convoq.nodes.lm_chat_mock import MockChatModelNode
-from convoq.nodes.lm_chat_openai import OpenAIChatModelNode
-from convoq.nodes.memory_buffer_window import MotorheadMemoryNode, SimpleMemoryNode, XataMemoryNode, ZepMemoryNode
-from convoq.nodes.memory_manager import MemoryManagerNode
-from convoq.nodes.memory_mongodb_chat import MongoChatMemoryNode
-from convoq.nodes.memory_postgres_chat import PostgresChatMemoryNode
-from convoq.nodes.memory_redis_chat import RedisChatMemoryNode
-from convoq.nodes.memory_summary import SummaryMemoryNode
-from convoq.nodes.memory_token_window import TokenWindowMemoryNode
-from convoq.nodes.memory_whole import WholeMemoryNode
-from convoq.nodes.memory_window import WindowMemoryNode
-from convoq.nodes.tool_calculator import CalculatorNode
+from convoq.contract.base import AnyNode
+from convoq.nodes.agents.agent import AgentNode
+from convoq.nodes.data.edit_fields import EditFieldsNode
+from convoq.nodes.memory.chat_history import ChatHistoryNode
+from convoq.nodes.memory.manager import MemoryManagerNode
+from convoq.nodes.memory.mongodb_chat import MongoChatMemoryNode
+from convoq.nodes.memory.postgres_chat import PostgresChatMemoryNode
+from convoq.nodes.memory.redis_chat import RedisChatMemoryNode
+from convoq.nodes.memory.simple import MotorheadMemoryNode, SimpleMemoryNode, XataMemoryNode, ZepMemoryNode
+from convoq.nodes.memory.summary import SummaryMemoryNode
+from convoq.nodes.memory.token_window import TokenWindowMemoryNode
+from convoq.nodes.memory.whole import WholeMemoryNode
+from convoq.nodes.memory.window import WindowMemoryNode
+from convoq.nodes.models.mock_chat import MockChatModelNode
+from convoq.nodes.models.openai_chat import OpenAIChatModelNode
+from convoq.nodes.tools.calculator import CalculatorNode
+from convoq.nodes.triggers.chat_trigger import ChatTriggerNode, ManualChatTriggerNode
 
 NODES: tuple[type[AnyNode], ...] = (
     ChatTriggerNode,

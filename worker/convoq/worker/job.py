@@ -10,19 +10,20 @@ from functools import partial
 import structlog
 
 from convoq import keys
+from convoq.contract.base import ConnectionType, ExecutionInfo, Item, NodeRun
+from convoq.contract.services import Services
+from convoq.delivery.admission import Request
+from convoq.delivery.entries import Ended, Entry, number
+from convoq.delivery.writer import Outbox, StreamWriter
 from convoq.engine.answer import close_stream
 from convoq.engine.hooks import Hooks
 from convoq.engine.outcome import Outcome
 from convoq.engine.run import WorkflowRun
-from convoq.engine.services import Services
 from convoq.engine.workflow import Workflow
 from convoq.errors import ConvoqError, ExecutionFailed, Fenced, Stopped, StreamTooLarge, TimedOut
 from convoq.memory.thread import Exchange
-from convoq.nodes.base import ConnectionType, ExecutionInfo, Item, NodeRun
 from convoq.protocol import Chunk
-from convoq.queue import Request
 from convoq.redis import Argument, Pipe, load_script
-from convoq.stream import Ended, Entry, Outbox, StreamWriter, number
 
 log = structlog.get_logger()
 

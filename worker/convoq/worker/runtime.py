@@ -7,8 +7,8 @@ from typing import Self
 import aiohttp
 from redis.asyncio import Redis as AsyncRedis
 
+from convoq.contract.services import Services
 from convoq.credentials import read_credentials
-from convoq.engine.services import Services
 from convoq.engine.workflow import Workflow
 from convoq.errors import NotFound
 from convoq.memory.pools import Pools

@@ -22,13 +22,14 @@ from rq.job import Job
 from rq.suspension import WORKERS_SUSPENDED
 from rq.worker import BaseWorker, WorkerStatus
 
-from convoq import keys, ledger
+from convoq import keys
+from convoq.delivery import ledger
+from convoq.delivery.admission import MsgpackSerializer, Request, join
+from convoq.delivery.finish import Finisher
+from convoq.delivery.takeover import Takeover
 from convoq.errors import Fenced, Stopped, WorkerLost
-from convoq.finish import Finisher
-from convoq.queue import MsgpackSerializer, Request, join
 from convoq.redis import CONNECT_ERRORS, REPLY_TIMEOUT_S, Argument, Pipe, async_client, load_script
 from convoq.settings import Settings
-from convoq.takeover import Takeover
 from convoq.worker.job import Claim, Result, RunJob
 
 log = structlog.get_logger()

@@ -1,0 +1,112 @@
+"""AI Agent: a model, tools and a memory answer each item's prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from convoq.contract.base import ConnectionType, Item, MainNode, Parameters, RunContext, Supplied
+from convoq.contract.memory import Memory
+from convoq.contract.per_item import per_item
+from convoq.errors import NodeFailed
+from convoq.memory.tokens import count_turn, how
+from convoq.memory.window import FittedView
+from convoq.nodes.agents.loop import AgentLoop
+
+DEFAULT_SYSTEM_MESSAGE = "You are a helpful assistant"
+
+
+class AgentOptions(BaseModel):
+    """An absent `system_message` means the default; an empty one none at all."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    system_message: Any = Field(DEFAULT_SYSTEM_MESSAGE, alias="systemMessage")
+    max_iterations: int = Field(10, alias="maxIterations", ge=1, le=1000)
+    return_intermediate_steps: bool = Field(False, alias="returnIntermediateSteps")
+    enable_streaming: bool = Field(True, alias="enableStreaming")
+    max_tokens_from_memory: int = Field(0, alias="maxTokensFromMemory", ge=0)
+
+
+class AgentParameters(Parameters):
+    """`agent` chose a kind of agent before 1.7: all of them are answered by the one that calls tools."""
+
+    agent: str = "toolsAgent"
+    prompt_type: str = Field("", alias="promptType")
+    text: Any = None
+    has_output_parser: bool = Field(False, alias="hasOutputParser")
+    needs_fallback: bool = Field(False, alias="needsFallback")
+    options: AgentOptions = Field(AgentOptions())
+
+
+class AgentNode(MainNode[AgentParameters]):
+    type = "@n8n/n8n-nodes-langchain.agent"
+    versions = (1, 3.1)
+    parameters_class = AgentParameters
+    accepts = {  # noqa: RUF012
+        ConnectionType.LANGUAGE_MODEL: True,
+        ConnectionType.MEMORY: False,
+        ConnectionType.TOOL: False,
+        ConnectionType.OUTPUT_PARSER: False,
+    }
+
+    async def run(self, ctx: RunContext[AgentParameters]) -> list[list[Item]]:
+        return await per_item(ctx, lambda index: answer_item(ctx, index))
+
+
+async def answer_item(ctx: RunContext[AgentParameters], index: int) -> Item:
+    parameters = ctx.parameters(index)
+    if parameters.has_output_parser:
+        raise NodeFailed("parameter 'hasOutputParser': output parsers are not supported yet; turn it off")
+    if parameters.agent == "sqlAgent":
+        raise NodeFailed("parameter 'agent': the SQL agent is not supported; use a tools agent")
+    options = parameters.options
+    prompt = _prompt(ctx, parameters, index)
+    models = await ctx.supplied(ConnectionType.LANGUAGE_MODEL, index)
+    if not models:
+        raise NodeFailed("no chat model is connected")
+    if parameters.needs_fallback and len(models) < 2:
+        raise NodeFailed("parameter 'needsFallback' is on, but no second chat model is connected")
+    memories = await ctx.supplied(ConnectionType.MEMORY, index)
+    loop = AgentLoop(
+        ctx=ctx,
+        item_index=index,
+        models=models[: 2 if parameters.needs_fallback else 1],
+        tools=await ctx.supplied(ConnectionType.TOOL, index),
+        memory=_memory(memories, options.max_tokens_from_memory, models[0].value.name),
+        streaming=options.enable_streaming and ctx.is_streaming(),
+        max_iterations=options.max_iterations,
+    )
+    output: dict[str, Any] = {"output": await loop.run(_text(options.system_message), prompt)}
+    if options.return_intermediate_steps:
+        output["intermediateSteps"] = loop.intermediate_steps()
+    return Item(output, paired_item=index)
+
+
+def _memory(supplied: Sequence[Supplied[Memory]], most_tokens: int, model: str) -> Supplied[Memory] | None:
+    if not supplied or not most_tokens:
+        return supplied[0] if supplied else None
+    size = partial(count_turn, model=model)
+    return Supplied(supplied[0].node, FittedView(supplied[0].value, most_tokens, size, how(model)))
+
+
+def _prompt(ctx: RunContext[AgentParameters], parameters: AgentParameters, index: int) -> str:
+    """The user message: parameter `text` where it is chosen, or given as before there was a choice, else the chat's."""
+    if parameters.prompt_type == "define" or (not parameters.prompt_type and parameters.text is not None):
+        prompt, where = parameters.text, "parameter 'text' is empty"
+    else:
+        prompt, where = ctx.items[index].json.get("chatInput"), "the input has no 'chatInput'"
+    if isinstance(prompt, dict | list):
+        raise NodeFailed(f"the prompt must be a text, not {'an object' if isinstance(prompt, dict) else 'a list'}")
+    if not (text := _text(prompt)).strip():
+        raise NodeFailed(f"no prompt: {where}")
+    return text
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)

@@ -1,0 +1,265 @@
+"""The agent's loop: ask the model, run the tools that it asks for, tell it the results, until it answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from convoq.contract.base import ConnectionType, RunContext, Supplied, Tool
+from convoq.contract.memory import History, Memory, Step, ToolUse, Turn
+from convoq.contract.model import (
+    CallDelta,
+    Finish,
+    Message,
+    Model,
+    SystemMessage,
+    TextDelta,
+    ToolCall,
+    ToolSpec,
+    UserMessage,
+)
+from convoq.contract.tool_names import tool_name, unique_names
+from convoq.errors import ModelFailed, NodeFailed, ToolFailed, TooManyIterations
+
+MAX_CALLS = 100
+"""Tool calls in one reply: more is a model gone wild."""
+MAX_RESULT_CHARS = 100_000
+"""Of all tool results of one turn together."""
+SHOWN_CHARS = 2_000
+"""What the run data shows of one message to the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One reply of the model. `began`: its text was streamed, and its `end` is still to be sent."""
+
+    text: str
+    calls: Sequence[ToolCall]
+    began: bool
+
+
+@dataclass(slots=True)
+class AgentLoop:
+    """One item's turn. `models` are tried in order, the next only where one failed before it said anything."""
+
+    ctx: RunContext[Any]
+    item_index: int
+    models: Sequence[Supplied[Model]]
+    tools: Sequence[Supplied[Tool]]
+    memory: Supplied[Memory] | None
+    streaming: bool
+    max_iterations: int
+    steps: list[Step] = field(default_factory=list)
+    _named: dict[str, Supplied[Tool]] = field(default_factory=dict)
+    _specs: list[ToolSpec] = field(default_factory=list)
+    _said: list[str] = field(default_factory=list)
+    _result_chars: int = 0
+
+    def __post_init__(self) -> None:
+        specs = [supplied.value.spec for supplied in self.tools]
+        for name, spec, supplied in zip(unique_names([spec.name for spec in specs]), specs, self.tools, strict=True):
+            self._named[name] = supplied
+            self._specs.append(ToolSpec(name, spec.description, spec.parameters))
+
+    async def run(self, system: str, prompt: str) -> str:
+        """The final answer, remembered before the client is told that it is whole. A turn that fails leaves no trace;
+        of one that a person stopped, what was said so far is kept, marked as cut off.
+
+        Raises `TooManyIterations` and what models, tools and the memory raise.
+        """
+        started = self.ctx.services.clock()
+        history = [message for turn in await self._load() for message in turn.messages()]
+        told = [message.content for message in history if isinstance(message, SystemMessage)]
+        messages: list[Message] = (
+            [SystemMessage("\n\n".join([system, *told] if system else told))] if system or told else []
+        )
+        messages.extend(message for message in history if not isinstance(message, SystemMessage))
+        messages.append(UserMessage(prompt))
+        try:
+            return await self._answer(messages, prompt, started)
+        except asyncio.CancelledError:
+            if self.ctx.stopping and self.memory and (self.steps or self._said):
+                turn = self._turn(prompt, "".join(self._said), started)
+                await self._remember(msgspec.structs.replace(turn, cut_off=True))
+            raise
+
+    async def _load(self) -> Sequence[Turn]:
+        if self.memory is None:
+            return ()
+        async with self.ctx.sub_run(self.memory, ConnectionType.MEMORY, {"action": "load"}) as run:
+            turns = await self.memory.value.load()
+            notes = {"notes": list(turns.notes)} if isinstance(turns, History) and turns.notes else {}
+            run.output({"turns": len(turns), **notes})
+        return turns
+
+    async def _remember(self, turn: Turn) -> None:
+        if self.memory is not None:
+            async with self.ctx.sub_run(self.memory, ConnectionType.MEMORY, {"action": "append", "turn": turn.id}):
+                await self.memory.value.append(turn)
+
+    async def _answer(self, messages: list[Message], prompt: str, started: float) -> str:
+        for iteration in range(1, self.max_iterations + 1):
+            reply = await self._ask(messages)
+            if not reply.calls:
+                if reply.text:
+                    await self._remember(self._turn(prompt, reply.text, started))
+                if reply.began:
+                    await self.ctx.send_chunk("end", self.item_index)
+                return reply.text
+            if reply.began:
+                await self.ctx.send_chunk("end", self.item_index)
+            if iteration < self.max_iterations:
+                self._said.clear()
+                step = Step(reply.text, tuple([await self._use(call) for call in reply.calls]))
+                self.steps.append(step)
+                messages.extend(step.messages())
+        raise TooManyIterations(
+            f"no answer after {self.max_iterations} model calls, each of which asked for tools: "
+            "raise the option 'Max Iterations' or look at what the tools return"
+        )
+
+    def intermediate_steps(self) -> list[dict[str, Any]]:
+        """n8n's form: `{"action": {"tool", "toolInput", "toolCallId", "log"}, "observation"}` for each call."""
+        return [
+            {
+                "action": {
+                    "tool": use.name,
+                    "toolInput": _object(use.arguments) or {},
+                    "toolCallId": use.id,
+                    "log": f"{step.text}\n" * bool(step.text) + f"Calling {use.name} with {use.arguments}",
+                },
+                "observation": use.result,
+            }
+            for step in self.steps
+            for use in step.calls
+        ]
+
+    def _turn(self, prompt: str, answer: str, started: float) -> Turn:
+        ctx = self.ctx
+        return Turn(
+            id=f"{ctx.execution.id}:{ctx.node.name}:{ctx.run_index}:{self.item_index}",
+            user=prompt,
+            answer=answer,
+            steps=tuple(self.steps),
+            started=started,
+            ended=ctx.services.clock(),
+        )
+
+    async def _ask(self, messages: Sequence[Message]) -> Reply:
+        for supplied in self.models[:-1]:
+            call = _ModelCall(self, supplied, messages)
+            try:
+                return await call.run()
+            except ModelFailed:  # its run in the run data says why
+                if call.emitted:
+                    raise
+        return await _ModelCall(self, self.models[-1], messages).run()
+
+    async def _use(self, call: ToolCall) -> ToolUse:
+        """Run a tool. What goes wrong is told to the model, unless the tool's node is set to stop the workflow."""
+        supplied = self._named.get(call.name)
+        arguments = _object(call.arguments)
+        sendable = "{}" if arguments is None else call.arguments  # providers refuse a history that is not JSON
+        if supplied is None:
+            known = ", ".join(self._named) or "none"
+            result = f"Error: there is no tool named {call.name[:100]!r}. Available tools: {known}."
+            return ToolUse(call.id, tool_name(call.name), sendable, result, failed=True)
+        failed = False
+        try:
+            given = arguments if arguments is not None else {"arguments": call.arguments[:SHOWN_CHARS]}
+            async with self.ctx.sub_run(supplied, ConnectionType.TOOL, given) as run:
+                if not supplied.value.pure:
+                    await self.ctx.before_effect()
+                if arguments is None:
+                    raise ToolFailed(f"the arguments are not a JSON object: {call.arguments[:200]!r}")
+                result = await supplied.value.call(arguments)
+                run.output({"response": result})
+        except NodeFailed as error:
+            node = supplied.node
+            if node.on_error == "stopWorkflow" and "on_error" in node.model_fields_set:
+                raise
+            failed, result = True, f"Error: {error.message}"
+        return ToolUse(call.id, call.name, sendable, self._cut(result), failed)
+
+    def _cut(self, result: str) -> str:
+        room = MAX_RESULT_CHARS - self._result_chars
+        self._result_chars += min(len(result), room)
+        if len(result) <= room:
+            return result
+        return f"{result[:room]}\n[cut off: {len(result) - room} of {len(result)} characters are left out]"
+
+
+class _ModelCall:
+    """One call of one model: a run of its node, and its text on its way to the client."""
+
+    def __init__(self, loop: AgentLoop, supplied: Supplied[Model], messages: Sequence[Message]) -> None:
+        self._loop = loop
+        self._supplied = supplied
+        self._messages = messages
+        self.emitted = False
+
+    async def run(self) -> Reply:
+        loop, model = self._loop, self._supplied.value
+        ctx, item_index = loop.ctx, loop.item_index
+        texts = loop._said
+        texts.clear()
+        calls: list[ToolCall] = []
+        began = False
+        given = {"messages": [_shown(message) for message in self._messages], "tools": [s.name for s in loop._specs]}
+        async with ctx.sub_run(self._supplied, ConnectionType.LANGUAGE_MODEL, given) as run:
+            finish = Finish("stop")
+            async with aclosing(model.stream(self._messages, loop._specs, model.settings)) as deltas:
+                async for delta in deltas:
+                    self.emitted = True
+                    if isinstance(delta, TextDelta):
+                        texts.append(delta.text)
+                        if loop.streaming:
+                            if not began:
+                                began = True
+                                await ctx.send_chunk("begin", item_index)
+                            await ctx.send_chunk("item", item_index, delta.text)
+                    elif isinstance(delta, CallDelta):
+                        calls.append(delta.call)
+                    else:
+                        finish = delta
+            text = "".join(texts)
+            run.output(_report(text, calls, finish))
+            if len(calls) > MAX_CALLS:
+                raise ModelFailed(
+                    f"model {model.name!r} asked for {len(calls)} tool calls at once ({MAX_CALLS} allowed)"
+                )
+        return Reply(text, calls, began)
+
+
+def _report(text: str, calls: Sequence[ToolCall], finish: Finish) -> dict[str, Any]:
+    return {
+        "text": text,
+        "toolCalls": [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls],
+        "finishReason": finish.reason,
+        "tokenUsage": {
+            "promptTokens": finish.prompt_tokens,
+            "completionTokens": finish.completion_tokens,
+            "totalTokens": finish.prompt_tokens + finish.completion_tokens,
+        },
+    }
+
+
+def _shown(message: Message) -> dict[str, Any]:
+    shown: dict[str, Any] = msgspec.to_builtins(message)
+    if len(message.content) > SHOWN_CHARS:
+        shown["content"] = message.content[:SHOWN_CHARS] + "…"
+    return shown
+
+
+def _object(arguments: str) -> Mapping[str, Any] | None:
+    """The JSON object that the model wrote, None where it is something else."""
+    try:
+        value = msgspec.json.decode(arguments or "{}")
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,32 @@
+"""Postgres Chat Memory: sessions in n8n's table."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from convoq.contract.base import Context
+from convoq.contract.memory import Memory
+from convoq.memory.postgres import PostgresMemory
+from convoq.nodes.memory.session import SessionMemoryNode, SessionParameters, needed_credential
+
+
+class PostgresChatParameters(SessionParameters):
+    table: str = Field("n8n_chat_histories", alias="tableName")
+
+
+class PostgresChatMemoryNode(SessionMemoryNode[PostgresChatParameters]):
+    type = "@n8n/n8n-nodes-langchain.memoryPostgresChat"
+    versions = (1, 1.4)
+    parameters_class = PostgresChatParameters
+    window_since = 1.1
+    scoped_since = 1.4
+
+    async def supply(self, ctx: Context[PostgresChatParameters], item_index: int) -> Memory:
+        fields = needed_credential(ctx, "postgres")
+        table = await ctx.services.pools.postgres(fields, ctx.parameters(item_index).table)
+        return PostgresMemory(
+            table,
+            self.session(ctx, item_index),
+            window=self.window(ctx, item_index),
+            before_write=ctx.before_effect,
+        )

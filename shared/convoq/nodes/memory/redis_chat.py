@@ -1,0 +1,65 @@
+"""Redis Chat Memory: a session in a Redis of one's own, in n8n's format or in convoq's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from convoq import keys
+from convoq.contract.base import Context
+from convoq.contract.memory import Memory
+from convoq.errors import NodeFailed
+from convoq.memory.n8n_list import N8nListMemory
+from convoq.memory.redis_list import RedisListMemory, fence_of
+from convoq.nodes.memory.session import SessionMemoryNode, SessionParameters, credential_of, session_of
+
+if TYPE_CHECKING:
+    from convoq.engine.workflow import Node
+
+RESERVED = (keys.PREFIX, "rq:")
+
+
+class RedisChatParameters(SessionParameters):
+    """`session_ttl` is in seconds, 0 for ever. `format` is convoq's own parameter: `n8n` is what n8n reads and writes,
+    `convoq` is trimmed to the window."""
+
+    session_ttl: int = Field(0, alias="sessionTTL", ge=0)
+    format: Literal["n8n", "convoq"] = "n8n"
+
+
+class RedisChatMemoryNode(SessionMemoryNode[RedisChatParameters]):
+    """With a credential, n8n's keys on that server. Without a known one, convoq's own Redis, where n8n's bare keys have
+    no place and nothing is kept for ever: there it is a Simple Memory with a time-to-live of its own."""
+
+    type = "@n8n/n8n-nodes-langchain.memoryRedisChat"
+    versions = (1, 1.6)
+    parameters_class = RedisChatParameters
+    choice_since = 1.2
+    window_since = 1.3
+    scoped_since = 1.6
+
+    def warn(self, node: Node) -> str | None:
+        if node.credentials.get("redis"):
+            return None
+        return "no Redis credential: the history is kept in convoq's own Redis, for CONVOQ_MEMORY_TTL_S after each turn"
+
+    async def supply(self, ctx: Context[RedisChatParameters], item_index: int) -> Memory:
+        parameters, services = ctx.parameters(item_index), ctx.services
+        window = self.window(ctx, item_index)
+        fields = credential_of(ctx, "redis")
+        if fields is None:
+            ttl_s = parameters.session_ttl or services.settings.memory_ttl_s
+            session = session_of(ctx, item_index)
+            return services.open_memory(ctx.execution, session, ctx.node.name, window=window, ttl_s=ttl_s)
+        key = self.session(ctx, item_index)
+        if key.startswith(RESERVED):
+            raise NodeFailed(f"session key {key[:100]!r} begins like the keys of convoq itself")
+        server = services.pools.redis(fields)
+        options: dict[str, Any] = {"window": window, "ttl_s": parameters.session_ttl}
+        if server is services.pools.own:
+            options["fence"] = fence_of(ctx.execution)
+        else:
+            options["before_write"] = ctx.before_effect
+        made = N8nListMemory if parameters.format == "n8n" else RedisListMemory
+        return made(server, key, **options)
