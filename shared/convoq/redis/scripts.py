@@ -1,0 +1,28 @@
+"""The Lua scripts, by name."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+
+@dataclass(frozen=True)
+class Script:
+    name: str
+    source: bytes
+    sha: str
+
+
+@cache
+def load_script(name: str) -> Script:
+    """`lua/NAME.lua`, with each line `--!include OTHER` replaced by that file."""
+    folder = files("convoq") / "lua"
+    lines = []
+    for line in (folder / f"{name}.lua").read_text().splitlines():
+        if line.startswith("--!include "):
+            line = (folder / f"{line.split()[1]}.lua").read_text()
+        lines.append(line)
+    source = "\n".join(lines).encode()
+    return Script(name, source, hashlib.sha1(source, usedforsecurity=False).hexdigest())
