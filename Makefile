@@ -35,9 +35,9 @@ lock:
 
 LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate
 
-# The texts that are made from the settings: the README's table, deploy/env.example.
+# The texts that are made from the settings: deploy/settings.md, deploy/env.example.
 docs: $(STAMP)
-	$(BIN)/python -m tests.docs.readme
+	$(BIN)/python -m tests.docs.made
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: convoq needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) -V); try make PYTHON=python3.12"; exit 1; }

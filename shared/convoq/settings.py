@@ -1,7 +1,7 @@
 """All configuration: one frozen object, read once in a `main` and passed down.
 
-Every field is set by the environment variable `CONVOQ_<NAME>`; its description is what README and `deploy/env.example`
-say of it (a test holds them together).
+Every field is set by the environment variable `CONVOQ_<NAME>`; its description is what `deploy/settings.md` and
+`deploy/env.example` say of it (a test holds them together).
 """
 
 from __future__ import annotations

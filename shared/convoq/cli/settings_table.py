@@ -1,4 +1,4 @@
-"""What can be set, as text: the README's table and `deploy/env.example` are made here."""
+"""What can be set, as text: `deploy/settings.md` and `deploy/env.example` are made here."""
 
 from __future__ import annotations
 
