@@ -16,7 +16,7 @@ class Credentials:
     def __init__(self, held: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
         self._held = held
 
-    def __call__(self, kind: str, reference: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    async def __call__(self, kind: str, reference: Mapping[str, Any]) -> Mapping[str, Any] | None:
         for key in ("id", "name"):
             name = reference.get(key) if isinstance(reference, Mapping) else None
             if isinstance(name, str) and (fields := self._held.get(name, {}).get(kind)) is not None:

@@ -20,10 +20,16 @@
     ├── InvalidWorkflow             422 invalid_workflow (all faults of a file at once)
     └── ExecutionFailed             500 execution_failed
         ├── NodeFailed              500 node_failed
+        │   ├── BadParameter        500 bad_parameter
+        │   ├── CredentialMissing   500 credential_missing
         │   ├── ExpressionFailed    500 expression_failed
         │   ├── ModelFailed         502 model_failed
         │   ├── ToolFailed          500 tool_failed
         │   ├── MemoryFailed        500 memory_failed
+        │   ├── StoreFailed         502 store_failed     (a vector store)
+        │   ├── OutputNotParsed     500 output_not_parsed
+        │   ├── BinaryGone          410 binary_gone
+        │   ├── BinaryTooLarge      413 binary_too_large
         │   └── TooManyIterations   500 too_many_iterations
         ├── Fenced                  409 fenced           (another attempt has taken the execution over)
         ├── TimedOut                504 timed_out
@@ -154,6 +160,30 @@ class NodeFailed(ExecutionFailed):
     """A node of the workflow failed. `details["node"]` is its name (the runner fills it in)."""
 
     code = "node_failed"
+
+
+class BadParameter(NodeFailed):
+    code = "bad_parameter"
+
+
+class CredentialMissing(NodeFailed):
+    code = "credential_missing"
+
+
+class StoreFailed(NodeFailed):
+    status, code = 502, "store_failed"
+
+
+class OutputNotParsed(NodeFailed):
+    code = "output_not_parsed"
+
+
+class BinaryGone(NodeFailed):
+    status, code = 410, "binary_gone"
+
+
+class BinaryTooLarge(NodeFailed):
+    status, code = 413, "binary_too_large"
 
 
 class ExpressionFailed(NodeFailed):

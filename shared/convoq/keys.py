@@ -25,6 +25,11 @@ def run_data(execution_id: str) -> str:
     return f"{PREFIX}exec:{execution_id}:data"
 
 
+def files(execution_id: str) -> str:
+    """Hash: the bytes of the execution's files by name, and `bytes`, what they hold together."""
+    return f"{PREFIX}exec:{execution_id}:files"
+
+
 def joined(execution_id: str) -> str:
     """List: messages that joined a waiting one (`merge`), as JSON items."""
     return f"{PREFIX}exec:{execution_id}:more"

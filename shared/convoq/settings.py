@@ -15,6 +15,7 @@ from convoq.errors import ConfigError
 
 PREFIX = "CONVOQ_"
 WhenBusy = Literal["queue", "reject", "latest", "interrupt", "merge"]
+RunData = Literal["all", "errors", "none"]
 
 
 class Settings(BaseSettings):
@@ -48,7 +49,11 @@ class Settings(BaseSettings):
     client_buffer_bytes: int = Field(256 << 10, ge=1024, description="what the API holds for one slow client, bytes")
     execution_ttl_s: int = Field(86_400, ge=60, description="seconds the record of an execution is kept")
     failure_ttl_s: int = Field(86_400, ge=60, description="seconds a failed job stays in RQ's failed registry")
+    run_data: RunData = Field("all", description="whose run data is kept: all, errors, none")
+    run_data_ttl_s: int = Field(86_400, ge=60, description="seconds run data is kept")
     run_data_max_bytes: int = Field(1 << 20, ge=1024, description="largest run data kept of one execution, bytes")
+    file_max_bytes: int = Field(16 << 20, ge=1024, description="largest file an execution may hold, bytes")
+    files_max_bytes: int = Field(64 << 20, ge=1024, description="all files of one execution together, bytes")
     memory_ttl_s: int = Field(3600, ge=1, description="seconds an idle session is remembered (renewed by each turn)")
     credentials_file: str | None = Field(
         None,

@@ -7,7 +7,10 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from convoq.contract.base import ConnectionType, Context, ExecutionInfo, Item, NodeRun, Parameters, SubNode, Tool
+from convoq.contract.connections import ConnectionType
+from convoq.contract.context import Context
+from convoq.contract.execution import ExecutionInfo
+from convoq.contract.items import Item
 from convoq.contract.memory import Memory, Turn
 from convoq.contract.model import (
     CallDelta,
@@ -20,7 +23,11 @@ from convoq.contract.model import (
     ToolCall,
     ToolSpec,
 )
+from convoq.contract.node import SubNode
+from convoq.contract.parameters import Parameters
+from convoq.contract.run_data import NodeRun
 from convoq.contract.services import Services
+from convoq.contract.tool import Tool
 from convoq.engine.hooks import Hooks, StreamChunk
 from convoq.engine.outcome import Outcome
 from convoq.engine.run import WorkflowRun

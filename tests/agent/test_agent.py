@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from convoq.contract.base import ExecutionInfo
+from convoq.contract.execution import ExecutionInfo
 from convoq.contract.memory import Step, ToolUse, Turn
 from convoq.contract.model import (
     AssistantMessage,

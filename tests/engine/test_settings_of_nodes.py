@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from convoq.contract.base import ConnectionType, Item, NodeRun
+from convoq.contract.connections import TOOL, ConnectionType
+from convoq.contract.items import Item
+from convoq.contract.run_data import NodeRun
 from convoq.errors import Fenced, Stopped, TimedOut
 from tests.engine.support import Clock, arun, chain, make, node, run
 
@@ -219,4 +221,4 @@ def test_a_context_without_a_run_reaches_what_is_connected() -> None:
 
 
 async def _supplied(context: Any) -> list[tuple[str, str]]:
-    return [(found.node.name, found.value) for found in await context.supplied(ConnectionType.TOOL)]
+    return [(found.node.name, found.value) for found in await context.supplied(TOOL)]

@@ -10,7 +10,7 @@ from typing import Any, Self
 import pytest
 
 from convoq import keys
-from convoq.contract.base import ExecutionInfo
+from convoq.contract.execution import ExecutionInfo
 from convoq.contract.memory import Memory
 from convoq.errors import Fenced
 from convoq.ids import new_execution_id

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from convoq.contract.base import ConnectionType, ExecutionInfo, Item
+from convoq.contract.connections import MEMORY
+from convoq.contract.execution import ExecutionInfo
+from convoq.contract.items import Item
 from convoq.contract.memory import MAX_WINDOW, Memory, Step, ToolUse, Turn
 from convoq.contract.services import Services
 from convoq.credentials import read_credentials
@@ -21,9 +23,11 @@ from convoq.errors import ConfigError, ConvoqError, NodeFailed
 from convoq.memory.local import LocalMemories
 from convoq.memory.mongo import MongoMemory
 from convoq.memory.n8n_list import N8nListMemory
+from convoq.memory.parts import MemoryParts
 from convoq.memory.pools import Pools
 from convoq.memory.postgres import PostgresMemory
 from convoq.memory.redis_list import RedisListMemory
+from convoq.nodes.registry import REGISTRY
 from convoq.redis import Pipe, async_client
 from convoq.settings import Settings
 from tests.agent.harness import AGENT, SIMPLE_MEMORY, TRIGGER, ScriptedModel, no_http, node, run_agent
@@ -50,7 +54,9 @@ def workflow(kind: str, version: float, /, **parameters: Any) -> Workflow:
         node("Model", "convoq.lmChatMock"),
         memory,
     ]
-    return parse_workflow({"id": "wf", "name": "W", "nodes": nodes, "connections": connections}, source="test")
+    return parse_workflow(
+        {"id": "wf", "name": "W", "nodes": nodes, "connections": connections}, source="test", registry=REGISTRY
+    )
 
 
 async def opened(
@@ -64,13 +70,21 @@ async def opened(
     **parameters: Any,
 ) -> Memory:
     pools = pools or Pools()
+
+    async def credential(kind: str, reference: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return fields
+
     services = Services(
-        Settings(memory_ttl_s=77), open_memory or LocalMemories(), no_http, lambda kind, reference: fields, pools=pools
+        Settings(memory_ttl_s=77),
+        open_memory or LocalMemories(),
+        no_http,
+        credential=credential,
+        parts=[MemoryParts(pools=pools)],
     )
     info = ExecutionInfo("x", 1, "wf", "W", "from the trigger", "production", 0.0)
     run = WorkflowRun(workflow(kind, version, **parameters), info, services)
     try:
-        (supplied,) = await run.context("Agent", [Item(dict(json))]).supplied(ConnectionType.MEMORY)
+        (supplied,) = await run.context("Agent", [Item(dict(json))]).supplied(MEMORY)
         memory: Memory = supplied.value
         return memory
     finally:
@@ -209,21 +223,25 @@ def test_warnings() -> None:
     assert workflow("memoryRedisChat", 1.5).warnings == ()
     definition = json.loads(json.dumps(workflow("memoryRedisChat", 1.5).definition))
     del definition["nodes"][3]["credentials"]
-    assert "no Redis credential" in parse_workflow(definition, source="t").warnings[0]
+    assert "no Redis credential" in parse_workflow(definition, source="t", registry=REGISTRY).warnings[0]
     definition["nodes"][3]["disabled"] = True
-    assert parse_workflow(definition, source="t").warnings == ()
+    assert parse_workflow(definition, source="t", registry=REGISTRY).warnings == ()
 
 
 def test_credentials_by_id_then_name_and_only_of_their_type(tmp_path: Path) -> None:
     file = tmp_path / "c.json"
     file.write_text(json.dumps({"c1": {"redis": {"host": "by id"}}, "mine": {"redis": {"host": "by name"}}}))
-    found = read_credentials(str(file))
+    held = read_credentials(str(file))
+
+    def found(kind: str, reference: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return asyncio.run(held(kind, reference))
+
     assert found("redis", {"id": "c1", "name": "mine"}) == {"host": "by id"}
     assert found("redis", {"id": "c9", "name": "mine"}) == {"host": "by name"}
     assert found("postgres", {"id": "c1", "name": "mine"}) is None
     assert found("redis", {"id": None}) is None
-    assert "by id" not in repr(found)
-    assert read_credentials(None)("redis", {"id": "c1"}) is None
+    assert "by id" not in repr(held)
+    assert asyncio.run(read_credentials(None)("redis", {"id": "c1"})) is None
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from convoq import keys
-from convoq.contract.base import ExecutionInfo, Item, NodeRun
+from convoq.contract.execution import ExecutionInfo
+from convoq.contract.items import Item
 from convoq.contract.memory import Turn
 from convoq.contract.model import Message, ToolCall
+from convoq.contract.run_data import NodeRun
 from convoq.contract.services import OpenMemory, Services
 from convoq.engine.outcome import Outcome
 from convoq.engine.run import WorkflowRun
 from convoq.engine.workflow import Workflow, parse_workflow
 from convoq.ids import new_execution_id
 from convoq.memory.local import LocalMemories
+from convoq.memory.parts import MemoryParts
 from convoq.memory.redis_list import RedisMemories
 from convoq.memory.summary import Folds, LocalFolds, RedisFolds
 from convoq.memory.thread import Exchange, ReadThread, no_thread
@@ -107,8 +110,7 @@ class Lab:
             SETTINGS,
             self.memories,
             no_http,
-            read_thread=self.threads,
-            folds=self.folds,
+            parts=[MemoryParts(self.threads, self.folds)],
             clock=lambda: NOW,
         )
         run = WorkflowRun(self.workflow, info, services)

@@ -38,7 +38,7 @@ def lab(version: float = 1.1, memories: Any = None, **parameters: Any) -> Lab:
 
 async def run(lab: Lab, turns: Sequence[Turn] = TALK) -> tuple[Said, list[Turn]]:
     """One message to a session that holds `turns`; what is stored after it, without what the agent added."""
-    from convoq.contract.base import ExecutionInfo
+    from convoq.contract.execution import ExecutionInfo
 
     info = ExecutionInfo("x0", 1, lab.id, "W", "s", "production", 0.0)
     if turns:

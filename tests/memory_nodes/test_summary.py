@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from convoq import keys
-from convoq.contract.base import ExecutionInfo
+from convoq.contract.execution import ExecutionInfo
 from convoq.contract.memory import Turn
 from convoq.contract.model import SystemMessage, UserMessage
 from convoq.errors import Fenced, InvalidWorkflow, ModelFailed

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from convoq.contract.base import ExecutionInfo
+from convoq.contract.execution import ExecutionInfo
 from convoq.contract.memory import Step, ToolUse, Turn
 from convoq.errors import InvalidWorkflow, MemoryFailed
 from convoq.memory.local import LocalMemories

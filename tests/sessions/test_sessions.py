@@ -12,7 +12,7 @@ import pytest
 from redis.asyncio import Redis
 
 from convoq import keys
-from convoq.contract.base import ExecutionInfo
+from convoq.contract.execution import ExecutionInfo
 from convoq.contract.memory import Turn
 from convoq.contract.services import Services
 from convoq.delivery.admission import ChatQueue, Request, Terms

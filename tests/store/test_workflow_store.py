@@ -8,6 +8,7 @@ from redis.asyncio import Redis
 
 from convoq.engine.workflow import Workflow, parse_workflow
 from convoq.errors import Conflict, NotFound
+from convoq.nodes.registry import REGISTRY
 from convoq.redis import async_client
 from convoq.store.workflows import WorkflowStore
 from tests.stack import chat_workflow, flush, valkey
@@ -39,7 +40,7 @@ def with_store(own_url: str) -> Callable[[Check], None]:
 def workflow(path: str, *, name: str = "", workflow_id: str = "", active: bool = True) -> Workflow:
     data = chat_workflow(path)
     data |= {"active": active, "name": name or data["name"], "id": workflow_id or data["id"]}
-    return parse_workflow(data, source="test")
+    return parse_workflow(data, source="test", registry=REGISTRY)
 
 
 def test_what_was_saved_is_found_by_id_and_by_path(with_store: Callable[[Check], None]) -> None:

@@ -29,6 +29,7 @@ from convoq.delivery.admission import RETRY_AFTER_S, ChatQueue
 from convoq.delivery.stopping import Stopper
 from convoq.delivery.takeover import Takeover
 from convoq.errors import ConvoqError, ExecutionFailed, Unavailable
+from convoq.memory.parts import MemoryParts
 from convoq.memory.pools import Pools
 from convoq.memory.redis_list import RedisMemories
 from convoq.redis import Pipe, async_client, sync_client
@@ -84,7 +85,7 @@ def create_app(settings: Settings) -> ASGIApp:
                 RedisMemories(pipe),
                 http=_no_http,
                 credential=read_credentials(settings.credentials_file),
-                pools=Pools(pipe, settings.redis_url),
+                parts=[MemoryParts(pools=Pools(pipe, settings.redis_url))],
             )
             takeover = Takeover(pipe, connection, settings)
             stopper = Stopper(pipe, takeover, settings)
@@ -105,7 +106,7 @@ def create_app(settings: Settings) -> ASGIApp:
             yield
             watch.cancel()
             await asyncio.gather(watch, return_exceptions=True)
-            await services.pools.close()
+            await services.close()
         await client.aclose()
         connection.close()
 

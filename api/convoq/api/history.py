@@ -10,7 +10,9 @@ from starlette.responses import JSONResponse, Response
 from convoq.api.body import ChatRequest
 from convoq.api.state import State
 from convoq.api.triggers import Chat
-from convoq.contract.base import ConnectionType, ExecutionInfo, Item
+from convoq.contract.connections import MEMORY
+from convoq.contract.execution import ExecutionInfo
+from convoq.contract.items import Item
 from convoq.contract.memory import Memory, Turn
 from convoq.engine.run import WorkflowRun
 
@@ -31,7 +33,7 @@ async def _memory(state: State, chat: Chat, message: ChatRequest) -> Memory | No
     run = WorkflowRun(workflow, info, state.services)
     following = [edge.target for edge in workflow.connections if edge.source == trigger]
     for name in (trigger, *following):
-        if supplied := await run.context(name, [Item(message.item)]).supplied(ConnectionType.MEMORY):
+        if supplied := await run.context(name, [Item(message.item)]).supplied(MEMORY):
             memory: Memory = supplied[0].value
             return memory
     return None

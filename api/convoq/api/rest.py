@@ -13,6 +13,7 @@ from convoq import keys
 from convoq.api.state import State, state_of
 from convoq.engine.workflow import parse_workflow_text
 from convoq.errors import BadBody, BodyTooLarge, NotFound, Unauthorized, UnknownExecution
+from convoq.nodes.registry import REGISTRY
 from convoq.store.workflows import WorkflowRecord
 
 WORKFLOW_MAX_BYTES = 16 << 20
@@ -60,7 +61,7 @@ async def import_workflow(http: HttpRequest) -> Response:
         body += part
         if len(body) > WORKFLOW_MAX_BYTES:
             raise BodyTooLarge(f"the workflow is larger than {WORKFLOW_MAX_BYTES} bytes")
-    workflow = parse_workflow_text(bytes(body), source="request body")
+    workflow = parse_workflow_text(bytes(body), source="request body", registry=REGISTRY)
     record = await state.store.save(workflow)
     return JSONResponse({**_shown(record), "warnings": list(workflow.warnings)}, 201)
 

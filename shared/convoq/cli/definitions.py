@@ -20,6 +20,7 @@ from convoq.cli.connect import connected, url_of
 from convoq.cli.terminal import printable
 from convoq.engine.workflow import Workflow, parse_workflow, parse_workflow_text
 from convoq.errors import ConfigError, ConvoqError, InvalidWorkflow
+from convoq.nodes.registry import REGISTRY
 from convoq.settings import Settings
 from convoq.store.workflows import WorkflowStore
 
@@ -30,7 +31,7 @@ DEMO = "demo workflow"
 
 def demo_workflow() -> Workflow:
     """The one that needs no key."""
-    return parse_workflow_text((files("convoq") / "cli" / "demo.json").read_bytes(), source=DEMO)
+    return parse_workflow_text((files("convoq") / "cli" / "demo.json").read_bytes(), source=DEMO, registry=REGISTRY)
 
 
 def read_workflows(file: Path, *, active: bool = True) -> list[Workflow]:
@@ -44,13 +45,15 @@ def read_workflows(file: Path, *, active: bool = True) -> list[Workflow]:
     except OSError as error:
         raise ConfigError(f"workflow file {str(file)!r} cannot be read: {error.strerror}") from None
     if not text.lstrip().startswith(b"["):
-        workflows = [parse_workflow_text(text, source=str(file))]
+        workflows = [parse_workflow_text(text, source=str(file), registry=REGISTRY)]
     else:
         try:
             entries = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise ConvoqError(f"workflow file {str(file)!r} is not JSON: {error}") from None
-        workflows = [parse_workflow(entry, source=f"{file} [{index}]") for index, entry in enumerate(entries)]
+        workflows = [
+            parse_workflow(entry, source=f"{file} [{index}]", registry=REGISTRY) for index, entry in enumerate(entries)
+        ]
     return [dataclasses.replace(workflow, active=active) for workflow in workflows]
 
 

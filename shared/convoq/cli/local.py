@@ -10,7 +10,8 @@ import typer
 
 from convoq.cli.definitions import read_workflows
 from convoq.cli.terminal import printable
-from convoq.contract.base import ExecutionInfo, Item
+from convoq.contract.execution import ExecutionInfo
+from convoq.contract.items import Item
 from convoq.contract.services import Services
 from convoq.credentials import read_credentials
 from convoq.engine.answer import close_stream
@@ -19,6 +20,7 @@ from convoq.engine.run import WorkflowRun
 from convoq.errors import ConvoqError
 from convoq.ids import new_execution_id
 from convoq.memory.local import LocalMemories
+from convoq.memory.parts import MemoryParts
 from convoq.memory.summary import LocalFolds
 from convoq.protocol import End, Error, encode_line
 from convoq.protocol import Item as ItemChunk
@@ -42,9 +44,9 @@ async def run_file(settings: Settings, file: Path, message: str, session: str, *
     services = Services(
         settings=settings,
         open_memory=memories,
-        folds=LocalFolds(memories),
         http=session_of_process,
         credential=read_credentials(settings.credentials_file),
+        parts=[MemoryParts(folds=LocalFolds(memories))],
     )
     hooks = Hooks(send_chunk=_Lines() if as_json else _show)
     info = ExecutionInfo(
@@ -63,7 +65,7 @@ async def run_file(settings: Settings, file: Path, message: str, session: str, *
     finally:
         for client in http:
             await client.close()
-        await services.pools.close()
+        await services.close()
     return outcome.error is None
 
 

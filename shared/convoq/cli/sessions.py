@@ -20,6 +20,7 @@ from convoq.credentials import read_credentials
 from convoq.delivery.stopping import Stopper
 from convoq.delivery.takeover import Takeover
 from convoq.errors import ConfigError, ExecutionFailed
+from convoq.memory.parts import MemoryParts
 from convoq.memory.pools import Pools
 from convoq.memory.redis_list import RedisMemories
 from convoq.redis import Pipe, sync_client
@@ -42,10 +43,10 @@ async def _store(settings: Settings, data: Path) -> AsyncIterator[tuple[SessionS
             RedisMemories(pipe),
             http=_no_http,
             credential=read_credentials(settings.credentials_file),
-            pools=pools,
+            parts=[MemoryParts(pools=pools)],
         )
         yield SessionStore(pipe, stopper, workflows, services), workflows
-        await pools.close()
+        await services.close()
         connection.close()
 
 

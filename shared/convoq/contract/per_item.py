@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from convoq.contract.base import Item, RunContext
+from convoq.contract.context import RunContext
+from convoq.contract.items import Item
 from convoq.errors import NodeFailed
 
 

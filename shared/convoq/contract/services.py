@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from convoq.contract.binary import BinaryStore, LocalBinaries
+from convoq.contract.execution import ExecutionInfo
 from convoq.contract.memory import Memory
-from convoq.memory.pools import Pools
-from convoq.memory.thread import ReadThread, no_thread
 
 if TYPE_CHECKING:
     import aiohttp
 
-    from convoq.contract.base import ExecutionInfo
-    from convoq.memory.summary import Folds
     from convoq.settings import Settings
+
+T = TypeVar("T")
 
 
 class OpenMemory(Protocol):
@@ -25,20 +24,65 @@ class OpenMemory(Protocol):
     def __call__(self, execution: ExecutionInfo, session: str, node: str, *, window: int, ttl_s: int) -> Memory: ...
 
 
-@dataclass(frozen=True)
+class FindCredential(Protocol):
+    """The fields of a credential of type `kind` that a node refers to (`{"id", "name"}`), None where there is none."""
+
+    async def __call__(self, kind: str, reference: Mapping[str, Any]) -> Mapping[str, Any] | None: ...
+
+
+class FindWorkflow(Protocol):
+    """The workflow of that id, or that definition, for a call by another one, as the engine has it; None where there is
+    none. Raises `InvalidWorkflow`."""
+
+    async def __call__(self, workflow: str | Mapping[str, Any]) -> Any: ...
+
+
+async def no_workflow(workflow: str | Mapping[str, Any]) -> Any:
+    return None
+
+
+async def no_credential(kind: str, reference: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    return None
+
+
 class Services:
     """`http` gives the process's shared connection pool (made on first use, in the running loop).
 
-    `read_thread` reads what a session's chat saw, `folds` puts summaries into memories that `open_memory` opens;
-    `pools` are the connections to servers that credentials name.
-    `credential` resolves a node's credential reference (`{"id", "name"}`, of a credential type) to its fields, or None.
+    What only some nodes use is a part, found by its class and made on first use where none was given: the contract need
+    not know of it.
     """
 
-    settings: Settings
-    open_memory: OpenMemory
-    http: Callable[[], aiohttp.ClientSession]
-    credential: Callable[[str, Mapping[str, Any]], Mapping[str, Any] | None] = lambda kind, reference: None
-    read_thread: ReadThread = no_thread
-    folds: Folds | None = None
-    clock: Callable[[], float] = field(default=time.time)
-    pools: Pools = field(default_factory=Pools)
+    def __init__(
+        self,
+        settings: Settings,
+        open_memory: OpenMemory,
+        http: Callable[[], aiohttp.ClientSession],
+        *,
+        credential: FindCredential = no_credential,
+        workflow: FindWorkflow = no_workflow,
+        binaries: BinaryStore | None = None,
+        clock: Callable[[], float] = time.time,
+        parts: Iterable[object] = (),
+    ) -> None:
+        self.settings = settings
+        self.open_memory = open_memory
+        self.http = http
+        self.credential = credential
+        self.workflow = workflow
+        self.binaries = binaries or LocalBinaries()
+        self.clock = clock
+        self._parts: dict[type[object], object] = {type(part): part for part in parts}
+
+    def part(self, kind: type[T]) -> T:
+        """The process's one object of that class."""
+        found = self._parts.get(kind)
+        if found is None:
+            found = self._parts[kind] = kind()
+        assert isinstance(found, kind)
+        return found
+
+    async def close(self) -> None:
+        """Close the parts that have something to close (`async close()`)."""
+        for part in self._parts.values():
+            if (close := getattr(part, "close", None)) is not None:
+                await close()

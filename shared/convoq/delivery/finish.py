@@ -60,7 +60,7 @@ class Finisher:
             [
                 *(execution_id, attempt, entry.first, entry.count, entry.pack(), len(entry.lines)),
                 *(settings.stream_ttl_s, ended.status, msgspec.json.encode(ended.error), int(time.time() * 1000)),
-                *(run_data, settings.execution_ttl_s, slot_key, utcformat(now()), who, partial),
+                *(run_data, settings.run_data_ttl_s, slot_key, utcformat(now()), who, partial),
                 *(exchange, THREAD_MAX, settings.memory_ttl_s, settings.session_records_ttl_s, *commands),
             ],
         )

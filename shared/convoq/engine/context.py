@@ -1,64 +1,40 @@
-"""What a node is given while it runs, and what its expressions see."""
+"""What a node is given while it runs: the contract's context over a run as it stands."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from pydantic import ValidationError
 
-from convoq.contract.base import ConnectionType, ExecutionInfo, Item, NodeRun, SubNode, SubRun, Supplied
+from convoq.contract.connections import Kind
+from convoq.contract.context import Runs, SubRun, Supplied
+from convoq.contract.definition import Node
+from convoq.contract.execution import Cancellation, ExecutionInfo
+from convoq.contract.items import Item, Outputs
+from convoq.contract.node import SubNode
+from convoq.contract.run_data import NodeRun, Tokens
+from convoq.contract.services import Services
+from convoq.contract.waiting import Wait
 from convoq.engine.plan import Step
-from convoq.errors import ConvoqError, ExpressionFailed, NodeFailed
+from convoq.engine.scope import ItemScope
+from convoq.engine.state import CANCELLED, Executed, RunState, named
+from convoq.errors import BadParameter, CredentialMissing, NodeFailed
 from convoq.expressions.evaluate import evaluate, evaluate_given
 from convoq.protocol import Begin, End, Metadata
 from convoq.protocol import Item as ItemChunk
 
-if TYPE_CHECKING:
-    from convoq.contract.services import Services
-    from convoq.engine.run import WorkflowRun
-    from convoq.engine.workflow import Node, Workflow
-
-
-@dataclass(slots=True)
-class Executed:
-    """One run of a main node. `sources` tells for each input which run and output its items came from. `pulled` are
-    the sub-nodes with outputs of their own that it used, and what they supplied; `supplied` is that of such a
-    sub-node's run after its consumer's."""
-
-    step: Step
-    run_index: int
-    inputs: list[list[Item]]
-    sources: list[tuple[Executed, int] | None]
-    outputs: list[list[Item]] = field(default_factory=list)
-    last_try: bool = True
-    pulled: dict[str, list[Any]] = field(default_factory=dict)
-    supplied: Sequence[Any] | None = None
-
-    @property
-    def name(self) -> str:
-        return self.step.node.name
-
-
-def named(error: Exception, node: str) -> ConvoqError:
-    """The failure as one of ours, naming the node where it does not name one yet."""
-    if isinstance(error, ConvoqError):
-        error.details.setdefault("node", node)
-        return error
-    failure = NodeFailed(f"{node}: {type(error).__name__}: {error}", node=node)
-    failure.__cause__ = error
-    return failure
+T = TypeVar("T")
 
 
 class NodeContext:
     """The context of a node's run, and of each sub-node that it pulls: those see the items of their consumer."""
 
-    __slots__ = ("_run", "_step", "executed")
+    __slots__ = ("_state", "_step", "executed")
 
-    def __init__(self, run: WorkflowRun, step: Step, executed: Executed) -> None:
-        self._run = run
+    def __init__(self, state: RunState, step: Step, executed: Executed) -> None:
+        self._state = state
         self._step = step
         self.executed = executed
 
@@ -68,11 +44,11 @@ class NodeContext:
 
     @property
     def execution(self) -> ExecutionInfo:
-        return self._run.info
+        return self._state.info
 
     @property
     def services(self) -> Services:
-        return self._run.services
+        return self._state.services
 
     @property
     def run_index(self) -> int:
@@ -90,20 +66,28 @@ class NodeContext:
     def last_try(self) -> bool:
         return self.executed.last_try
 
-    def parameters(self, item_index: int = 0) -> Any:
+    @property
+    def cancellation(self) -> Cancellation:
+        return self._state.hooks.cancellation
+
+    @property
+    def deadline(self) -> float:
+        return self._state.deadline
+
+    async def parameters(self, item_index: int = 0) -> Any:
         """An expression that comes to nothing leaves the parameter at its default."""
         step = self._step
         if step.fixed is not None:
             return step.fixed
         given: Any = step.node.parameters
         if step.dynamic:
-            given = evaluate_given(given, self._scope(item_index))
+            given = await evaluate_given(given, self._scope(item_index))
         try:
-            parsed = step.type.parameters_class.model_validate(given)
+            parsed = step.type.parameters_class.model_validate(given, context=step.reading)
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False)[0]
             where = ".".join(map(str, first["loc"]))
-            raise NodeFailed(
+            raise BadParameter(
                 f"{self.node.name}: parameter {where!r}: {first['msg']} (got {repr(first['input'])[:200]})",
                 node=self.node.name,
                 parameter=where,
@@ -113,18 +97,37 @@ class NodeContext:
             step.fixed = parsed
         return parsed
 
-    def evaluate(self, template: object, item_index: int = 0) -> Any:
-        return evaluate(template, self._scope(item_index))
+    async def evaluate(self, template: object, item_index: int = 0) -> Any:
+        return await evaluate(template, self._scope(item_index))
 
     def _scope(self, item_index: int) -> ItemScope:
-        return ItemScope(self._run, self.node.name, self.executed, item_index)
+        return ItemScope(self._state, self.node.name, self.executed, item_index)
 
-    async def supplied(self, kind: ConnectionType, item_index: int = 0) -> Sequence[Supplied[Any]]:
-        run = self._run
+    async def credential(self, kind: str) -> Mapping[str, Any] | None:
+        reference = self.node.credentials.get(kind)
+        fields = await self.services.credential(kind, reference) if isinstance(reference, Mapping) else None
+        if fields is not None:
+            self._state.secrets.add(fields)
+        return fields
+
+    async def needed_credential(self, *kinds: str) -> Mapping[str, Any]:
+        for kind in kinds:
+            if (fields := await self.credential(kind)) is not None:
+                return fields
+        kind = next((kind for kind in kinds if kind in self.node.credentials), kinds[0])
+        reference = self.node.credentials.get(kind)
+        name = reference.get("name") or reference.get("id") if isinstance(reference, Mapping) else None
+        known = f"credential {name!r} is not known" if name else "the node has no credential"
+        raise CredentialMissing(
+            f"{known}: put one of type {kind!r} into the file that CONVOQ_CREDENTIALS names", node=self.node.name
+        )
+
+    async def supplied(self, kind: Kind[T], item_index: int = 0) -> Sequence[Supplied[T]]:
+        state = self._state
         found = []
-        for node in run.workflow.sub_nodes(self.node.name, kind):
-            step = run.plan[node.name]
-            context = NodeContext(run, step, self.executed)
+        for node in state.workflow.sub_nodes(self.node.name, kind.type):
+            step = state.plan[node.name]
+            context = NodeContext(state, step, self.executed)
             try:
                 value = await cast(SubNode[Any], step.type).supply(context, item_index)
             except Exception as error:
@@ -132,49 +135,82 @@ class NodeContext:
                 raise failure from failure.__cause__
             if step.edges:
                 self.executed.pulled.setdefault(node.name, []).append(value)
-            found.append(Supplied(node, value))
+            found.append(Supplied(node, kind, cast(T, value)))
         return found
 
     def is_streaming(self) -> bool:
-        return self._run.hooks.is_streaming()
-
-    @property
-    def stopping(self) -> bool:
-        return self._run.hooks.stopping
+        return self._state.hooks.is_streaming()
 
     async def before_effect(self) -> None:
-        if (note := self._run.hooks.before_effect) is not None:
+        if (note := self._state.hooks.before_effect) is not None:
             await note()
 
     async def send_chunk(self, kind: Literal["begin", "item", "end"], item_index: int, text: str = "") -> None:
-        run = self._run
+        state = self._state
         node = self._step.node
-        metadata = Metadata(node.id, node.name, item_index, self.executed.run_index, run.now_ms())
+        metadata = Metadata(node.id, node.name, item_index, self.executed.run_index, state.now_ms())
         if kind == "item":
-            await run.hooks.emit(ItemChunk(text, metadata))
+            await state.hooks.emit(ItemChunk(text, metadata))
         else:
-            await run.hooks.emit(Begin(metadata) if kind == "begin" else End(metadata))
+            await state.hooks.emit(Begin(metadata) if kind == "begin" else End(metadata))
+
+    def note(self, sentence: str) -> None:
+        if self.executed.record is not None and sentence not in self.executed.record.notes:
+            self.executed.record.notes.append(self._state.secrets.mask(sentence))
 
     @asynccontextmanager
-    async def sub_run(
-        self, supplied: Supplied[Any], kind: ConnectionType, given: Mapping[str, Any]
-    ) -> AsyncIterator[SubRun]:
-        run = self._run
+    async def sub_run(self, supplied: Supplied[Any], given: Mapping[str, Any]) -> AsyncIterator[SubRun]:
+        state = self._state
         name = supplied.node.name
-        record = run.begin_record(name, kind, [[dict(given)]])
+        record = state.begin_record(name, supplied.kind.type, [[dict(given)]])
         try:
             yield _SubRun(record)
         except Exception as error:
             failure = named(error, name)
-            run.end_record(record, failure)
+            state.end_record(record, failure)
             raise failure from failure.__cause__
         except BaseException:
-            run.end_record(record, CANCELLED)
+            state.end_record(record, CANCELLED)
             raise
-        run.end_record(record)
+        state.end_record(record)
+
+    async def invoke(self, node_type: Runs, arguments: Mapping[str, Any], item_index: int) -> Outputs:
+        consumer = self.executed
+        executed = Executed(self._step, consumer.run_index, [[consumer.inputs[0][item_index]]], consumer.sources[:1])
+        executed.record = consumer.record
+        outputs = await node_type.run(_ToolContext(self._state, self._step, executed, consumer, item_index, arguments))
+        if isinstance(outputs, Wait):
+            raise NodeFailed("a node that waits cannot be used as a tool", node=self.node.name)
+        return outputs
+
+    async def call_workflow(self, workflow: str | Mapping[str, Any], items: Sequence[Item]) -> Sequence[Item]:
+        return await self._state.call(workflow, items)
 
 
-CANCELLED = NodeFailed("cancelled")
+class _ToolContext(NodeContext):
+    """The context of a node that a model called: its expressions see what its consumer's see, and `$fromAI`."""
+
+    __slots__ = ("_arguments", "_consumer", "_item_index")
+
+    def __init__(
+        self,
+        state: RunState,
+        step: Step,
+        executed: Executed,
+        consumer: Executed,
+        item_index: int,
+        arguments: Mapping[str, Any],
+    ) -> None:
+        super().__init__(state, step, executed)
+        self._consumer = consumer
+        self._item_index = item_index
+        self._arguments = arguments
+
+    def _scope(self, item_index: int) -> ItemScope:
+        return ItemScope(self._state, self.node.name, self._consumer, self._item_index, self._arguments)
+
+    def is_streaming(self) -> bool:
+        return False
 
 
 class _SubRun:
@@ -183,79 +219,9 @@ class _SubRun:
     def __init__(self, record: NodeRun) -> None:
         self._record = record
 
-    def output(self, *items: dict[str, Any]) -> None:
+    def output(self, *items: dict[str, Any], tokens: Tokens | None = None) -> None:
         self._record.outputs = [list(items)]
+        self._record.tokens = tokens
 
-
-class ItemScope:
-    """What the expressions of one node see on one item."""
-
-    __slots__ = ("_executed", "_run", "item_index", "node_name")
-
-    def __init__(self, run: WorkflowRun, node_name: str, executed: Executed, item_index: int) -> None:
-        self._run = run
-        self._executed = executed
-        self.node_name = node_name
-        self.item_index = item_index
-
-    @property
-    def items(self) -> Sequence[Item]:
-        return self._executed.inputs[0]
-
-    @property
-    def run_index(self) -> int:
-        return self._executed.run_index
-
-    @property
-    def execution(self) -> ExecutionInfo:
-        return self._run.info
-
-    @property
-    def workflow(self) -> Workflow:
-        return self._run.workflow
-
-    def node_items(self, name: str) -> Sequence[Item]:
-        last = self._last_run(name)
-        output = next((output for executed, output in self._way_back() if executed.name == name), 0)
-        return last.outputs[output] if output < len(last.outputs) else ()
-
-    def node_item(self, name: str) -> Item | None:
-        self._last_run(name)
-        index: int | None = self.item_index
-        for executed, output in self._way_back():
-            items = executed.outputs[output]
-            if index is None or index >= len(items):
-                break
-            if executed.name == name:
-                return items[index]
-            index = _origin(executed, items, index)
-        items = list(self.node_items(name))
-        if len(items) > 1:
-            raise ExpressionFailed(
-                f"which of the {len(items)} items of {name!r} belongs to item {self.item_index} is not known; "
-                "take .first() or .last()"
-            )
-        return items[0] if items else None
-
-    def _last_run(self, name: str) -> Executed:
-        if (found := self._run.last_run(name)) is None:
-            missing = name not in self._run.workflow.nodes
-            raise ExpressionFailed(f"there is no node {name!r}" if missing else f"node {name!r} has not run")
-        return found
-
-    def _way_back(self) -> Iterator[tuple[Executed, int]]:
-        """The runs that led here by the first inputs, the nearest first."""
-        source = self._executed.sources[0]
-        while source is not None:
-            yield source
-            source = source[0].sources[0]
-
-
-def _origin(executed: Executed, items: Sequence[Item], index: int) -> int | None:
-    """The input item that an output item came from; n8n's guess where the node did not tell."""
-    if (paired := items[index].paired_item) is not None:
-        return paired
-    given = len(executed.inputs[0])
-    if given == 1:
-        return 0
-    return index if given == len(items) else None
+    def note(self, sentence: str) -> None:
+        self._record.notes.append(sentence)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from convoq.contract.base import AnyNode, ConnectionType, MainNode, SubNode
+from convoq.contract.connections import ConnectionType
+from convoq.contract.definition import Connection, Node
+from convoq.contract.node import AnyNode, MainNode, SubNode
 from convoq.errors import Fault
 from convoq.expressions.evaluate import has_expression
-
-if TYPE_CHECKING:
-    from convoq.engine.workflow import Connection, Node
 
 MAX_DEPTH = 100
 MAX_VALUES = 200_000
@@ -91,7 +90,7 @@ def type_faults(node: Node, node_type: AnyNode | None) -> Iterator[Fault]:
         )
         return
     try:
-        node_type.parameters_class.model_validate(node.parameters)
+        node_type.parameters_class.model_validate(node.parameters, context={"version": node.type_version})
     except ValidationError as error:
         for detail in error.errors(include_url=False, include_context=False):
             if not _is_dynamic(detail, node.parameters):
@@ -114,8 +113,6 @@ def read_connections(
     raw: Mapping[str, Any], nodes: Mapping[str, Node], ignored: Iterable[str], found: list[Connection]
 ) -> Iterator[Fault]:
     """Put the connections of a file into `found`, as far as they are sound."""
-    from convoq.engine.workflow import Connection
-
     skip = frozenset(ignored)
     for source, kinds in raw.items():
         if source in skip:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from convoq.contract.base import NodeRun
+from convoq.contract.execution import Cancellation
+from convoq.contract.run_data import NodeRun
 from convoq.protocol import Begin, End, Error, Item, Metadata
 
 StreamChunk = Begin | Item | End | Error
@@ -16,15 +17,15 @@ class Hooks:
     """`send_chunk` gets chunks without numbers (`seq` is -1): whoever writes the stream numbers them.
 
     `node_started` and `node_finished` get every node run, sub-nodes' too, before and after. `before_effect` is awaited
-    before something is done that must not be done twice. `stopping` is set before a run is cancelled because somebody
-    asked for its stop. What went through `emit` is remembered: the segments still open, and all texts streamed.
+    before something is done that must not be done twice. `cancellation` is the signal that the run is to end. What went
+    through `emit` is remembered: the segments still open, and all texts streamed.
     """
 
     send_chunk: Callable[[StreamChunk], Awaitable[None]] | None = None
     node_started: Callable[[NodeRun], None] | None = None
     node_finished: Callable[[NodeRun], None] | None = None
     before_effect: Callable[[], Awaitable[None]] | None = None
-    stopping: bool = False
+    cancellation: Cancellation = field(default_factory=Cancellation)
     texts: set[str] = field(default_factory=set, init=False)
     _open: dict[tuple[str, int, int], tuple[Metadata, list[str]]] = field(default_factory=dict, init=False)
 

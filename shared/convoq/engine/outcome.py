@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from convoq.engine.context import Executed
+from convoq.contract.waiting import Wait
+from convoq.engine.state import Executed
 from convoq.errors import ConvoqError
 
 ANSWER_KEYS = ("output", "text", "message")
@@ -20,12 +21,13 @@ class Outcome:
     """`last_node` is the node that answers, or the one that failed; `items` are the JSON of the answering node's first
     output that has any. An outcome made of an error alone stands for a run that was ended from outside."""
 
-    status: Literal["success", "error"]
+    status: Literal["success", "error", "waiting"]
     error: ConvoqError | None = None
     last_node: str = ""
     node_id: str = ""
     run_index: int = 0
     items: Sequence[Mapping[str, Any]] = ()
+    wait: Wait | None = None
 
     @property
     def reply(self) -> dict[str, Any]:
@@ -65,6 +67,10 @@ def outcome_of(history: Sequence[Executed]) -> Outcome:
     chosen = [pair for pair in ends if is_answer(pair[1][0])] or found or [(candidates[-1], [])]
     executed, items = chosen[-1]
     return Outcome("success", None, executed.name, executed.step.node.id, executed.run_index, items)
+
+
+def waiting_for(executed: Executed, wait: Wait) -> Outcome:
+    return Outcome("waiting", None, executed.name, executed.step.node.id, executed.run_index, wait=wait)
 
 
 def failure_of(executed: Executed, error: ConvoqError) -> Outcome:

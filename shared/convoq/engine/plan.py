@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
-from convoq.contract.base import AnyNode, ConnectionType, Parameters
+from convoq.contract.connections import ConnectionType
+from convoq.contract.definition import Connection, Node
+from convoq.contract.node import AnyNode
+from convoq.contract.parameters import Parameters
 from convoq.expressions.evaluate import has_expression
-
-if TYPE_CHECKING:
-    from convoq.engine.workflow import Connection, Node
 
 
 @dataclass(slots=True)
@@ -18,8 +18,9 @@ class Step:
     """A node in its place.
 
     `edges` are its main connections, the one that is followed last first. `inputs` counts the main inputs up to the
-    last one connected. `ancestors` (of a node with several inputs) are all that can lead to it. `fixed` keeps the
-    parsed parameters where no expression is in them, for all executions.
+    last one connected. `ancestors` (of a node with several inputs) are all that can lead to it. `reading` is what the
+    reading of its parameters is told: the version. `fixed` keeps the parsed parameters where no expression is in them,
+    for all executions.
     """
 
     node: Node
@@ -28,6 +29,7 @@ class Step:
     inputs: int
     ancestors: frozenset[str]
     dynamic: bool
+    reading: dict[str, Any]
     fixed: Parameters | None = None
 
 
@@ -56,6 +58,7 @@ def make_plan(
             inputs=inputs,
             ancestors=_ancestors(name, incoming) if inputs > 1 else frozenset(),
             dynamic=has_expression(node.parameters),
+            reading={"version": node.type_version},
         )
     return plan
 

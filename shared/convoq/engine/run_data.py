@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
-from convoq.contract.base import NodeRun
+from convoq.contract.run_data import NodeRun
 
 _TRUNCATED = [[{"truncated": True}]]
 _encode = msgspec.json.Encoder(enc_hook=str).encode

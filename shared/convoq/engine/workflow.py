@@ -15,11 +15,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from convoq.contract.base import AnyNode, ConnectionType
+from convoq.contract.chat import ChatTrigger, ChatTriggerParameters
+from convoq.contract.connections import ConnectionType
+from convoq.contract.definition import Connection, Name, Node
+from convoq.contract.node import AnyNode, MainNode
 from convoq.engine.faults import (
     MAX_CHARS,
     json_fault,
@@ -32,70 +35,12 @@ from convoq.engine.faults import (
 )
 from convoq.engine.plan import Step, make_plan
 from convoq.errors import Fault, InvalidWorkflow
-from convoq.nodes.triggers.chat_trigger import ChatTriggerNode, ChatTriggerParameters
 
 MAX_NODES = 1000
 MAX_FAULTS = 200
 STICKY_NOTE = "n8n-nodes-base.stickyNote"
 
 Registry = Mapping[str, AnyNode]
-Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
-OnError = Literal["stopWorkflow", "continueRegularOutput", "continueErrorOutput"]
-
-
-class Node(BaseModel):
-    """A node as the file has it. `wait_between_tries` is in milliseconds; `max_tries` counts the first try."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True, coerce_numbers_to_str=True)
-
-    name: Name
-    id: str = Field("", max_length=200)
-    type: Name
-    type_version: float = Field(1, alias="typeVersion")
-    position: tuple[float, float] = (0, 0)
-    parameters: dict[str, Any] = {}
-    credentials: dict[str, Any] = {}
-    webhook_id: str | None = Field(None, alias="webhookId", max_length=200)
-    disabled: bool = False
-    on_error: OnError = Field("stopWorkflow", alias="onError")
-    retry_on_fail: bool = Field(False, alias="retryOnFail")
-    max_tries: int = Field(3, alias="maxTries")
-    wait_between_tries: int = Field(1000, alias="waitBetweenTries")
-    always_output_data: bool = Field(False, alias="alwaysOutputData")
-    execute_once: bool = Field(False, alias="executeOnce")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_of_old(cls, data: Any) -> Any:
-        """A null counts as not given, `continueOnFail` is an old form of `onError`, the name stands in for an id."""
-        if not isinstance(data, dict):
-            return data
-        given = {key: value for key, value in data.items() if value is not None}
-        if given.get("continueOnFail") is True:
-            given.setdefault("onError", "continueRegularOutput")
-        if not given.get("id") and isinstance(name := given.get("name"), str):
-            given["id"] = name[:200]
-        return given
-
-    @property
-    def tries(self) -> int:
-        """n8n's bounds: 2 to 5 where it retries at all."""
-        return min(max(self.max_tries, 2), 5) if self.retry_on_fail else 1
-
-    @property
-    def wait_s(self) -> float:
-        return min(max(self.wait_between_tries, 0), 5000) / 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """Output `output` of `source` leads to input `input` of `target`."""
-
-    source: str
-    kind: ConnectionType
-    output: int
-    target: str
-    input: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +84,14 @@ class Workflow:
         """The enabled ones, in the order of the file."""
         return list(self.triggers)
 
+    def called_by(self) -> str | None:
+        """The enabled trigger with which a call by another workflow begins."""
+        for name, node in self.nodes.items():
+            node_type = self.types[name]
+            if isinstance(node_type, MainNode) and node_type.called_by_workflows and not node.disabled:
+                return name
+        return None
+
     def sub_nodes(self, name: str, kind: ConnectionType) -> list[Node]:
         """The enabled sub-nodes connected to a node, by input index, then from top to bottom and left to right."""
         return [self.nodes[source] for source in self._suppliers.get((name, kind), ())]
@@ -158,7 +111,7 @@ class Workflow:
         return {key: list(dict.fromkeys(name for _, name in sorted(ends))) for key, ends in found.items()}
 
 
-def parse_workflow_text(text: str | bytes, *, source: str, registry: Registry | None = None) -> Workflow:
+def parse_workflow_text(text: str | bytes, *, source: str, registry: Registry) -> Workflow:
     """As `parse_workflow`, from the text of a file."""
     try:
         if len(text) > 4 * MAX_CHARS:
@@ -172,7 +125,7 @@ def parse_workflow_text(text: str | bytes, *, source: str, registry: Registry | 
     return parse_workflow(data, source=source, registry=registry)
 
 
-def parse_workflow(data: object, *, source: str, registry: Registry | None = None) -> Workflow:
+def parse_workflow(data: object, *, source: str, registry: Registry) -> Workflow:
     """The workflow that `data` (decoded JSON) describes. `source` says in messages where it came from.
 
     Raises `InvalidWorkflow` with all faults at once.
@@ -187,8 +140,6 @@ def parse_workflow(data: object, *, source: str, registry: Registry | None = Non
         file = _File.model_validate(data)
     except ValidationError as error:
         raise InvalidWorkflow(label, list(shape_faults("", error))) from None
-    if registry is None:
-        registry = _default_registry()
     faults: list[Fault] = []
     nodes, notes = _read_nodes(file.nodes, faults)
     types = {name: registry[node.type] for name, node in nodes.items() if node.type in registry}
@@ -226,13 +177,6 @@ def _warnings(nodes: Mapping[str, Node], types: Mapping[str, AnyNode]) -> Iterat
             yield f"{name!r}: {said}"
 
 
-def _default_registry() -> Registry:
-    # Here because node classes may use the engine.
-    from convoq.nodes.registry import REGISTRY
-
-    return REGISTRY
-
-
 def _read_nodes(raw: list[Any], faults: list[Fault]) -> tuple[dict[str, Node], set[str]]:
     """The nodes by name, and the names of the sticky notes, which are none."""
     nodes: dict[str, Node] = {}
@@ -268,7 +212,7 @@ def _read_triggers(
     taken: dict[str, str] = {}
     found: list[ChatTriggerInfo] = []
     for name, node in nodes.items():
-        if node.disabled or not isinstance(types.get(name), ChatTriggerNode):
+        if node.disabled or not isinstance(types.get(name), ChatTrigger):
             continue
         try:
             parameters = ChatTriggerParameters.model_validate(node.parameters)

@@ -9,16 +9,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from convoq.contract.base import ExecutionInfo, Item
+from convoq.contract.execution import ExecutionInfo
+from convoq.contract.items import Item
 from convoq.errors import ExpressionFailed
 from convoq.expressions import js
 
-if TYPE_CHECKING:
-    from convoq.engine.workflow import Workflow
-
 Read = Callable[["Scope"], Any]
+
+
+class Described(Protocol):
+    """What an expression sees of its workflow."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def active(self) -> bool: ...
 
 
 class Scope(Protocol):
@@ -41,7 +52,7 @@ class Scope(Protocol):
     def execution(self) -> ExecutionInfo: ...
 
     @property
-    def workflow(self) -> Workflow: ...
+    def workflow(self) -> Described: ...
 
     def node_item(self, name: str) -> Item | None: ...
 
@@ -57,11 +68,20 @@ def has_expression(template: object) -> bool:
     return isinstance(template, list) and any(map(has_expression, template))
 
 
-def evaluate(template: object, scope: Scope) -> Any:
+async def evaluate(template: object, scope: Scope) -> Any:
     """The value of a template; of a structure, a copy with every expression in it evaluated. Undefined is None.
 
     Raises `ExpressionFailed`, which names the node and quotes the expression.
     """
+    return _evaluate(template, scope)
+
+
+async def evaluate_given(template: object, scope: Scope) -> Any:
+    """As `evaluate`, but without the keys whose value comes to nothing: to be read as not given."""
+    return _evaluate_given(template, scope)
+
+
+def _evaluate(template: object, scope: Scope) -> Any:
     if isinstance(template, str):
         if not template.startswith("="):
             return template
@@ -70,20 +90,19 @@ def evaluate(template: object, scope: Scope) -> Any:
             return _value(parts[0], template, scope)
         return "".join([js.text(_value(part, template, scope)) for part in parts])
     if isinstance(template, dict):
-        return {key: evaluate(value, scope) for key, value in template.items()}
+        return {key: _evaluate(value, scope) for key, value in template.items()}
     if isinstance(template, list):
-        return [evaluate(value, scope) for value in template]
+        return [_evaluate(value, scope) for value in template]
     return template
 
 
-def evaluate_given(template: object, scope: Scope) -> Any:
-    """As `evaluate`, but without the keys whose value comes to nothing: to be read as not given."""
+def _evaluate_given(template: object, scope: Scope) -> Any:
     if isinstance(template, dict):
-        found = ((key, inner, evaluate_given(inner, scope)) for key, inner in template.items())
+        found = ((key, inner, _evaluate_given(inner, scope)) for key, inner in template.items())
         return {key: value for key, inner, value in found if value is not None or inner is None}
     if isinstance(template, list):
-        return [evaluate_given(inner, scope) for inner in template]
-    return evaluate(template, scope)
+        return [_evaluate_given(inner, scope) for inner in template]
+    return _evaluate(template, scope)
 
 
 def _value(part: str | Read, template: str, scope: Scope) -> Any:

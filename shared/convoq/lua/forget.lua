@@ -30,7 +30,7 @@ for _, id in ipairs(executions) do
     end
     redis.call('ZREM', KEYS[5], id)
     redis.call('ZREM', KEYS[6], id)
-    remove(execution, execution .. ':log', execution .. ':data', execution .. ':more')
+    remove(execution, execution .. ':log', execution .. ':data', execution .. ':more', execution .. ':files')
     remove(job, job .. ':dependents', job .. ':dependencies', 'rq:results:' .. id, 'rq:executions:' .. id)
 end
 for _, key in ipairs(redis.call('ZRANGE', KEYS[3], 0, -1)) do

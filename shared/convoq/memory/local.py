@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from math import inf
 
-from convoq.contract.base import ExecutionInfo
+from convoq.contract.execution import ExecutionInfo
 from convoq.contract.memory import History, Turn, check_size
 from convoq.memory.repair import sendable
 

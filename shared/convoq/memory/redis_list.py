@@ -8,7 +8,7 @@ from typing import NoReturn, Protocol, cast
 from redis.exceptions import RedisError
 
 from convoq import keys
-from convoq.contract.base import ExecutionInfo
+from convoq.contract.execution import ExecutionInfo
 from convoq.contract.memory import MAX_SESSION_BYTES, History, Turn, check_size, session_too_large
 from convoq.errors import Fenced, MemoryFailed, Unavailable
 from convoq.memory.repair import elements_of, sendable, turns_of

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from convoq.contract.memory import History, Step, ToolUse, Turn
-from convoq.contract.tool_names import tool_name
+from convoq.contract.tool import tool_name
 
 
 class UserElement(msgspec.Struct, tag="user", tag_field="role", omit_defaults=True):

@@ -16,7 +16,7 @@ import structlog
 from redis.exceptions import RedisError
 
 from convoq import keys
-from convoq.contract.base import ExecutionInfo
+from convoq.contract.execution import ExecutionInfo
 from convoq.contract.memory import MAX_MESSAGE_BYTES, History, Memory, Turn
 from convoq.errors import Fenced, MemoryFailed, ModelFailed, Unavailable
 from convoq.memory.local import LocalMemories

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from convoq.contract.base import AnyNode
+from convoq.contract.node import AnyNode
 from convoq.nodes.agents.agent import AgentNode
 from convoq.nodes.data.edit_fields import EditFieldsNode
 from convoq.nodes.memory.chat_history import ChatHistoryNode

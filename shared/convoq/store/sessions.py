@@ -16,9 +16,9 @@ from convoq import keys
 from convoq.contract.services import Services
 from convoq.delivery.stopping import Stopper
 from convoq.errors import Conflict, NotFound
-from convoq.memory.elsewhere import clear_session
 from convoq.memory.thread import decode_exchange
 from convoq.redis import Pipe, load_script
+from convoq.store.elsewhere import clear_session
 from convoq.store.workflows import WorkflowStore
 
 DELETE_TRIES = 20

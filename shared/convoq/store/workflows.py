@@ -20,6 +20,7 @@ from redis.exceptions import WatchError
 from convoq.engine.workflow import Workflow, parse_workflow, parse_workflow_text
 from convoq.errors import Conflict, NotFound
 from convoq.keys import PREFIX
+from convoq.nodes.registry import REGISTRY
 
 INDEX = f"{PREFIX}wf:index"
 PATHS = f"{PREFIX}wf:paths"
@@ -58,7 +59,9 @@ class WorkflowStore:
         Raises `Conflict` where another workflow has one of its paths, and `InvalidWorkflow`.
         """
         definition = {**workflow.definition, "id": workflow.id, "name": workflow.name, "active": workflow.active}
-        stored = parse_workflow(definition, source=workflow.name)  # its version is that of what readers will parse
+        stored = parse_workflow(
+            definition, source=workflow.name, registry=REGISTRY
+        )  # its version is that of what readers will parse
         owners: dict[Field, Field] = {
             trigger.path: f"{stored.id}\n{trigger.node.name}" for trigger in stored.chat_triggers()
         }
@@ -112,7 +115,7 @@ class WorkflowStore:
 
     async def get(self, workflow_id: str) -> Workflow | None:
         text = await self._client.hget(_key(workflow_id), "json")
-        return None if text is None else parse_workflow_text(text, source=workflow_id)
+        return None if text is None else parse_workflow_text(text, source=workflow_id, registry=REGISTRY)
 
     async def by_path(self, path: str) -> Workflow | None:
         """The workflow whose chat trigger has that path, active or not."""

@@ -10,15 +10,20 @@ from functools import partial
 import structlog
 
 from convoq import keys
-from convoq.contract.base import ConnectionType, ExecutionInfo, Item, NodeRun
+from convoq.contract.connections import ConnectionType
+from convoq.contract.execution import ExecutionInfo
+from convoq.contract.items import Item
+from convoq.contract.run_data import NodeRun
 from convoq.contract.services import Services
 from convoq.delivery.admission import Request
 from convoq.delivery.entries import Ended, Entry, number
 from convoq.delivery.writer import Outbox, StreamWriter
 from convoq.engine.answer import close_stream
 from convoq.engine.hooks import Hooks
+from convoq.engine.kept import keeps_run_data
 from convoq.engine.outcome import Outcome
 from convoq.engine.run import WorkflowRun
+from convoq.engine.wait_here import wait_here
 from convoq.engine.workflow import Workflow
 from convoq.errors import ConvoqError, ExecutionFailed, Fenced, Stopped, StreamTooLarge, TimedOut
 from convoq.memory.thread import Exchange
@@ -103,11 +108,12 @@ class ChatJob:
     async def _outcome(self, claim: Claim, hooks: Hooks, timeout_s: float) -> tuple[Outcome, bytes]:
         run: WorkflowRun | None = None
         try:
-            async with asyncio.timeout(timeout_s):
+            deadline = asyncio.get_running_loop().time() + timeout_s
+            async with asyncio.timeout_at(deadline):
                 workflow = await self._find_workflow(claim.request.workflow_id, claim.request.version)
-                run = WorkflowRun(workflow, self._info(claim, workflow), self._services, hooks)
+                run = WorkflowRun(workflow, self._info(claim, workflow), self._services, hooks, deadline=deadline)
                 hooks.node_finished = partial(self._checkpoint, claim, run)
-                outcome = await run.start(claim.request.trigger, [Item(claim.request.item)])
+                outcome = await wait_here(run, await run.start(claim.request.trigger, [Item(claim.request.item)]))
         except TimeoutError:
             outcome = failed(TimedOut(f"the execution took longer than {timeout_s:g} s"))
         except asyncio.CancelledError:
@@ -124,7 +130,12 @@ class ChatJob:
         except Exception as error:
             log.exception("execution failed inside convoq", execution=claim.execution_id)
             outcome = failed(ExecutionFailed(f"internal error: {type(error).__name__}"))
-        return outcome, b"" if run is None else run.run_data_json()
+        return outcome, b"" if run is None else self._run_data(run, outcome)
+
+    def _run_data(self, run: WorkflowRun, outcome: Outcome) -> bytes:
+        workflow = run.state.workflow.settings
+        kept = keeps_run_data(self._services.settings.run_data, workflow, failed=outcome.error is not None)
+        return run.run_data_json() if kept else b""
 
     async def _before_effect(self, claim: Claim) -> None:
         """From here on this execution is not run again. Raises `Fenced` when it is run elsewhere already."""
@@ -134,10 +145,10 @@ class ChatJob:
 
     def _checkpoint(self, claim: Claim, run: WorkflowRun, record: NodeRun) -> None:
         """Keep what a tool has answered, should this worker be lost before the end."""
-        if record.connection == ConnectionType.TOOL:
-            settings = self._services.settings
+        settings = self._services.settings
+        if record.connection == ConnectionType.TOOL and settings.run_data != "none":
             names = [keys.execution(claim.execution_id), keys.run_data(claim.execution_id)]
-            arguments: list[Argument] = [claim.attempt, run.run_data_json(), settings.execution_ttl_s]
+            arguments: list[Argument] = [claim.attempt, run.run_data_json(), settings.run_data_ttl_s]
             self._pipe.start(load_script("checkpoint"), names, arguments)
 
     def _exchange(self, claim: Claim, outcome: Outcome, started: float) -> bytes:
@@ -166,7 +177,7 @@ class ChatJob:
 
 
 def _cancelled(hooks: Hooks, reason: ConvoqError) -> None:
-    hooks.stopping = isinstance(reason, Stopped)
+    hooks.cancellation.request(by_person=isinstance(reason, Stopped))
 
 
 def failed(error: ConvoqError) -> Outcome:

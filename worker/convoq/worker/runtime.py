@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 import aiohttp
 from redis.asyncio import Redis as AsyncRedis
 
 from convoq.contract.services import Services
 from convoq.credentials import read_credentials
-from convoq.engine.workflow import Workflow
+from convoq.engine.workflow import Workflow, parse_workflow
 from convoq.errors import NotFound
+from convoq.memory.parts import MemoryParts
 from convoq.memory.pools import Pools
 from convoq.memory.redis_list import RedisMemories
 from convoq.memory.summary import RedisFolds
 from convoq.memory.thread import RedisThreads
+from convoq.nodes.registry import REGISTRY
 from convoq.redis import Pipe
 from convoq.settings import Settings
+from convoq.store.binaries import RedisBinaries
 from convoq.store.workflows import WorkflowStore
 
 MODEL_CONNECTIONS = 1000
@@ -34,9 +38,9 @@ class Runtime:
             open_memory=RedisMemories(pipe),
             http=self._session,
             credential=read_credentials(settings.credentials_file),
-            read_thread=RedisThreads(pipe),
-            folds=RedisFolds(pipe),
-            pools=Pools(pipe, settings.redis_url),
+            binaries=RedisBinaries(pipe, settings),
+            workflow=self._called,
+            parts=[MemoryParts(RedisThreads(pipe), RedisFolds(pipe), Pools(pipe, settings.redis_url))],
         )
 
     async def __aenter__(self) -> Self:
@@ -45,7 +49,7 @@ class Runtime:
     async def __aexit__(self, *exc: object) -> None:
         if self._http is not None:
             await self._http.close()
-        await self.services.pools.close()
+        await self.services.close()
 
     async def find_workflow(self, workflow_id: str, version: str) -> Workflow:
         """The workflow in the version that the API saw, or in the newest where that one is gone."""
@@ -56,6 +60,12 @@ class Runtime:
                 raise NotFound(f"workflow {workflow_id!r} was deleted before this message was run")
             self._workflows[workflow_id] = kept
         return kept
+
+    async def _called(self, workflow: str | Mapping[str, Any]) -> Workflow | None:
+        """For a call by another workflow: the newest version of that id, or what the definition says."""
+        if isinstance(workflow, str):
+            return await self._store.get(workflow)
+        return parse_workflow(workflow, source="called workflow", registry=REGISTRY)
 
     def _session(self) -> aiohttp.ClientSession:
         if self._http is None:

@@ -8,8 +8,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from convoq.contract.base import ConnectionType, Item, MainNode, Parameters, RunContext, Supplied
+from convoq.contract.connections import MEMORY, MODEL, TOOL, ConnectionType
+from convoq.contract.context import RunContext, Supplied
+from convoq.contract.items import Item
 from convoq.contract.memory import Memory
+from convoq.contract.node import MainNode
+from convoq.contract.parameters import Parameters
 from convoq.contract.per_item import per_item
 from convoq.errors import NodeFailed
 from convoq.memory.tokens import count_turn, how
@@ -58,24 +62,24 @@ class AgentNode(MainNode[AgentParameters]):
 
 
 async def answer_item(ctx: RunContext[AgentParameters], index: int) -> Item:
-    parameters = ctx.parameters(index)
+    parameters = await ctx.parameters(index)
     if parameters.has_output_parser:
         raise NodeFailed("parameter 'hasOutputParser': output parsers are not supported yet; turn it off")
     if parameters.agent == "sqlAgent":
         raise NodeFailed("parameter 'agent': the SQL agent is not supported; use a tools agent")
     options = parameters.options
     prompt = _prompt(ctx, parameters, index)
-    models = await ctx.supplied(ConnectionType.LANGUAGE_MODEL, index)
+    models = await ctx.supplied(MODEL, index)
     if not models:
         raise NodeFailed("no chat model is connected")
     if parameters.needs_fallback and len(models) < 2:
         raise NodeFailed("parameter 'needsFallback' is on, but no second chat model is connected")
-    memories = await ctx.supplied(ConnectionType.MEMORY, index)
+    memories = await ctx.supplied(MEMORY, index)
     loop = AgentLoop(
         ctx=ctx,
         item_index=index,
         models=models[: 2 if parameters.needs_fallback else 1],
-        tools=await ctx.supplied(ConnectionType.TOOL, index),
+        tools=await ctx.supplied(TOOL, index),
         memory=_memory(memories, options.max_tokens_from_memory, models[0].value.name),
         streaming=options.enable_streaming and ctx.is_streaming(),
         max_iterations=options.max_iterations,
@@ -90,7 +94,7 @@ def _memory(supplied: Sequence[Supplied[Memory]], most_tokens: int, model: str) 
     if not supplied or not most_tokens:
         return supplied[0] if supplied else None
     size = partial(count_turn, model=model)
-    return Supplied(supplied[0].node, FittedView(supplied[0].value, most_tokens, size, how(model)))
+    return Supplied(supplied[0].node, supplied[0].kind, FittedView(supplied[0].value, most_tokens, size, how(model)))
 
 
 def _prompt(ctx: RunContext[AgentParameters], parameters: AgentParameters, index: int) -> str:

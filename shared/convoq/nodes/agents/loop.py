@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from convoq.contract.base import ConnectionType, RunContext, Supplied, Tool
+from convoq.contract.context import RunContext, Supplied
 from convoq.contract.memory import History, Memory, Step, ToolUse, Turn
 from convoq.contract.model import (
     CallDelta,
@@ -23,7 +23,7 @@ from convoq.contract.model import (
     ToolSpec,
     UserMessage,
 )
-from convoq.contract.tool_names import tool_name, unique_names
+from convoq.contract.tool import Tool, tool_name, unique_names
 from convoq.errors import ModelFailed, NodeFailed, ToolFailed, TooManyIterations
 
 MAX_CALLS = 100
@@ -83,7 +83,7 @@ class AgentLoop:
         try:
             return await self._answer(messages, prompt, started)
         except asyncio.CancelledError:
-            if self.ctx.stopping and self.memory and (self.steps or self._said):
+            if self.ctx.cancellation.by_person and self.memory and (self.steps or self._said):
                 turn = self._turn(prompt, "".join(self._said), started)
                 await self._remember(msgspec.structs.replace(turn, cut_off=True))
             raise
@@ -91,7 +91,7 @@ class AgentLoop:
     async def _load(self) -> Sequence[Turn]:
         if self.memory is None:
             return ()
-        async with self.ctx.sub_run(self.memory, ConnectionType.MEMORY, {"action": "load"}) as run:
+        async with self.ctx.sub_run(self.memory, {"action": "load"}) as run:
             turns = await self.memory.value.load()
             notes = {"notes": list(turns.notes)} if isinstance(turns, History) and turns.notes else {}
             run.output({"turns": len(turns), **notes})
@@ -99,7 +99,7 @@ class AgentLoop:
 
     async def _remember(self, turn: Turn) -> None:
         if self.memory is not None:
-            async with self.ctx.sub_run(self.memory, ConnectionType.MEMORY, {"action": "append", "turn": turn.id}):
+            async with self.ctx.sub_run(self.memory, {"action": "append", "turn": turn.id}):
                 await self.memory.value.append(turn)
 
     async def _answer(self, messages: list[Message], prompt: str, started: float) -> str:
@@ -172,7 +172,7 @@ class AgentLoop:
         failed = False
         try:
             given = arguments if arguments is not None else {"arguments": call.arguments[:SHOWN_CHARS]}
-            async with self.ctx.sub_run(supplied, ConnectionType.TOOL, given) as run:
+            async with self.ctx.sub_run(supplied, given) as run:
                 if not supplied.value.pure:
                     await self.ctx.before_effect()
                 if arguments is None:
@@ -211,7 +211,7 @@ class _ModelCall:
         calls: list[ToolCall] = []
         began = False
         given = {"messages": [_shown(message) for message in self._messages], "tools": [s.name for s in loop._specs]}
-        async with ctx.sub_run(self._supplied, ConnectionType.LANGUAGE_MODEL, given) as run:
+        async with ctx.sub_run(self._supplied, given) as run:
             finish = Finish("stop")
             async with aclosing(model.stream(self._messages, loop._specs, model.settings)) as deltas:
                 async for delta in deltas:

@@ -10,19 +10,17 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationInfo, field_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, ValidationInfo, field_validator
 
-from convoq.contract.base import Item, MainNode, Parameters, RunContext
+from convoq.contract.context import RunContext
+from convoq.contract.items import Item
+from convoq.contract.node import MainNode
+from convoq.contract.parameters import Parameters
 from convoq.contract.per_item import per_item
 from convoq.errors import NodeFailed
 from convoq.expressions import js
 
 FieldType = Literal["string", "number", "boolean", "array", "object"]
-
-
-class _Camel(Parameters):
-    model_config = ConfigDict(alias_generator=to_camel)
 
 
 class Assignment(Parameters):
@@ -35,7 +33,7 @@ class Assignments(Parameters):
     assignments: tuple[Assignment, ...] = ()
 
 
-class OldField(_Camel):
+class OldField(Parameters):
     """A field as versions 3 to 3.2 write it: the value lies under a key that is called like the type."""
 
     name: str = ""
@@ -55,14 +53,14 @@ class OldFields(Parameters):
     values: tuple[OldField, ...] = ()
 
 
-class Options(_Camel):
+class Options(Parameters):
     dot_notation: bool = True
     ignore_conversion_errors: bool = False
     include_binary: bool = False
     strip_binary: bool = False
 
 
-class EditFieldsParameters(_Camel):
+class EditFieldsParameters(Parameters):
     mode: Literal["manual", "raw"] = "manual"
     assignments: Assignments = Assignments()
     fields: OldFields = OldFields()
@@ -101,14 +99,11 @@ class EditFieldsNode(MainNode[EditFieldsParameters]):
     parameters_class = EditFieldsParameters
 
     async def run(self, ctx: RunContext[EditFieldsParameters]) -> list[list[Item]]:
-        async def make(index: int) -> Item:
-            return _edit(ctx, index)
-
-        return await per_item(ctx, make)
+        return await per_item(ctx, lambda index: _edit(ctx, index))
 
 
-def _edit(ctx: RunContext[EditFieldsParameters], index: int) -> Item:
-    item, parameters, version = ctx.items[index], ctx.parameters(index), ctx.node.type_version
+async def _edit(ctx: RunContext[EditFieldsParameters], index: int) -> Item:
+    item, parameters, version = ctx.items[index], await ctx.parameters(index), ctx.node.type_version
     options = parameters.options
     include = parameters.include
     if version >= 3.3 and not parameters.include_other_fields:

@@ -7,7 +7,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from convoq.contract.base import Item, MainNode, Parameters, RunContext
+from convoq.contract.context import RunContext
+from convoq.contract.items import Item
+from convoq.contract.node import MainNode
+from convoq.contract.parameters import Parameters
+from convoq.memory.parts import MemoryParts
 from convoq.memory.thread import THREAD_MAX, Exchange
 
 
@@ -34,12 +38,14 @@ class ChatHistoryNode(MainNode[HistoryParameters]):
     tells_thread = True
 
     async def run(self, ctx: RunContext[HistoryParameters]) -> list[list[Item]]:
-        options = ctx.parameters().options
+        options = (await ctx.parameters()).options
         execution = ctx.execution
         thread: Sequence[Exchange] = ()
         if execution.session_id:
             exchanges = (options.limit + 1) // 2
-            thread = await ctx.services.read_thread(execution.workflow_id, execution.session_id, exchanges)
+            thread = await ctx.services.part(MemoryParts).read_thread(
+                execution.workflow_id, execution.session_id, exchanges
+            )
         messages = [message for exchange in thread for message in _messages(exchange)][-options.limit :]
         if not options.group_messages:
             return [[Item(message) for message in messages]]

@@ -8,8 +8,12 @@ from typing import Any, Literal
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
-from convoq.contract.base import ConnectionType, Item, MainNode, Parameters, RunContext
+from convoq.contract.connections import MEMORY, ConnectionType
+from convoq.contract.context import RunContext
+from convoq.contract.items import Item
 from convoq.contract.memory import Memory, Turn
+from convoq.contract.node import MainNode
+from convoq.contract.parameters import Parameters
 from convoq.errors import NodeFailed
 from convoq.memory.messages import JsonMessage, messages_of, turns_from
 
@@ -62,10 +66,10 @@ class MemoryManagerNode(MainNode[ManagerParameters]):
     async def run(self, ctx: RunContext[ManagerParameters]) -> list[list[Item]]:
         found: list[Item] = []
         for index in range(len(ctx.items)):
-            supplied = await ctx.supplied(ConnectionType.MEMORY, index)
+            supplied = await ctx.supplied(MEMORY, index)
             if not supplied:
                 raise NodeFailed("no memory is connected")
-            parameters = ctx.parameters(index)
+            parameters = await ctx.parameters(index)
             outputs = await _act(ctx, parameters, supplied[0].value, index)
             found += (Item(json, paired_item=index) for json in outputs)
         return [found]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from convoq.contract.base import Context
+from convoq.contract.context import Context
 from convoq.contract.memory import Memory
 from convoq.memory.mongo import MongoMemory
-from convoq.nodes.memory.session import SessionMemoryNode, SessionParameters, needed_credential
+from convoq.memory.parts import MemoryParts
+from convoq.nodes.memory.session import SessionMemoryNode, SessionParameters
 
 
 class MongoChatParameters(SessionParameters):
@@ -22,11 +23,11 @@ class MongoChatMemoryNode(SessionMemoryNode[MongoChatParameters]):
     scoped_since = 1.1
 
     async def supply(self, ctx: Context[MongoChatParameters], item_index: int) -> Memory:
-        parameters = ctx.parameters(item_index)
-        fields = needed_credential(ctx, "mongoDb")
+        parameters = await ctx.parameters(item_index)
+        fields = await ctx.needed_credential("mongoDb")
         return MongoMemory(
-            ctx.services.pools.mongo(fields, parameters.database, parameters.collection),
-            self.session(ctx, item_index),
-            window=self.window(ctx, item_index),
+            ctx.services.part(MemoryParts).pools.mongo(fields, parameters.database, parameters.collection),
+            await self.session(ctx, item_index),
+            window=await self.window(ctx, item_index),
             before_write=ctx.before_effect,
         )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from convoq.contract.base import Context
+from convoq.contract.context import Context
 from convoq.contract.memory import Memory
+from convoq.memory.parts import MemoryParts
 from convoq.memory.postgres import PostgresMemory
-from convoq.nodes.memory.session import SessionMemoryNode, SessionParameters, needed_credential
+from convoq.nodes.memory.session import SessionMemoryNode, SessionParameters
 
 
 class PostgresChatParameters(SessionParameters):
@@ -22,11 +23,11 @@ class PostgresChatMemoryNode(SessionMemoryNode[PostgresChatParameters]):
     scoped_since = 1.4
 
     async def supply(self, ctx: Context[PostgresChatParameters], item_index: int) -> Memory:
-        fields = needed_credential(ctx, "postgres")
-        table = await ctx.services.pools.postgres(fields, ctx.parameters(item_index).table)
+        fields = await ctx.needed_credential("postgres")
+        table = await ctx.services.part(MemoryParts).pools.postgres(fields, (await ctx.parameters(item_index)).table)
         return PostgresMemory(
             table,
-            self.session(ctx, item_index),
-            window=self.window(ctx, item_index),
+            await self.session(ctx, item_index),
+            window=await self.window(ctx, item_index),
             before_write=ctx.before_effect,
         )

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from convoq import keys
-from convoq.contract.base import Context
+from convoq.contract.context import Context
 from convoq.contract.memory import Memory
 from convoq.errors import NodeFailed
 from convoq.memory.n8n_list import N8nListMemory
+from convoq.memory.parts import MemoryParts
 from convoq.memory.redis_list import RedisListMemory, fence_of
-from convoq.nodes.memory.session import SessionMemoryNode, SessionParameters, credential_of, session_of
+from convoq.nodes.memory.session import SessionMemoryNode, SessionParameters, session_of
 
 if TYPE_CHECKING:
-    from convoq.engine.workflow import Node
+    from convoq.contract.definition import Node
 
 RESERVED = (keys.PREFIX, "rq:")
 
@@ -45,19 +46,19 @@ class RedisChatMemoryNode(SessionMemoryNode[RedisChatParameters]):
         return "no Redis credential: the history is kept in convoq's own Redis, for CONVOQ_MEMORY_TTL_S after each turn"
 
     async def supply(self, ctx: Context[RedisChatParameters], item_index: int) -> Memory:
-        parameters, services = ctx.parameters(item_index), ctx.services
-        window = self.window(ctx, item_index)
-        fields = credential_of(ctx, "redis")
+        parameters, services = (await ctx.parameters(item_index)), ctx.services
+        window = await self.window(ctx, item_index)
+        fields = await ctx.credential("redis")
         if fields is None:
             ttl_s = parameters.session_ttl or services.settings.memory_ttl_s
-            session = session_of(ctx, item_index)
+            session = await session_of(ctx, item_index)
             return services.open_memory(ctx.execution, session, ctx.node.name, window=window, ttl_s=ttl_s)
-        key = self.session(ctx, item_index)
+        key = await self.session(ctx, item_index)
         if key.startswith(RESERVED):
             raise NodeFailed(f"session key {key[:100]!r} begins like the keys of convoq itself")
-        server = services.pools.redis(fields)
+        server = services.part(MemoryParts).pools.redis(fields)
         options: dict[str, Any] = {"window": window, "ttl_s": parameters.session_ttl}
-        if server is services.pools.own:
+        if server is services.part(MemoryParts).pools.own:
             options["fence"] = fence_of(ctx.execution)
         else:
             options["before_write"] = ctx.before_effect

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import AliasChoices, Field
 
-from convoq.contract.base import ConnectionType, Context, Parameters, SubNode
+from convoq.contract.connections import ConnectionType
+from convoq.contract.context import Context
 from convoq.contract.memory import MAX_WINDOW
+from convoq.contract.node import SubNode
+from convoq.contract.parameters import Parameters
 from convoq.errors import NodeFailed
 
 MAX_KEY_CHARS = 1000
@@ -35,30 +37,30 @@ class SessionMemoryNode(SubNode[P]):
     window_since: ClassVar[float] = 1
     scoped_since: ClassVar[float] = float("inf")
 
-    def window(self, ctx: Context[P], item_index: int) -> int:
+    async def window(self, ctx: Context[P], item_index: int) -> int:
         if ctx.node.type_version < self.window_since:
             return MAX_WINDOW
-        window = ctx.parameters(item_index).window
+        window = (await ctx.parameters(item_index)).window
         if not 1 <= window <= MAX_WINDOW:
             raise NodeFailed(f"parameter 'contextWindowLength' is {window}: must be 1 to {MAX_WINDOW} turns")
         return window
 
-    def session(self, ctx: Context[P], item_index: int) -> str:
+    async def session(self, ctx: Context[P], item_index: int) -> str:
         """The session as n8n names it in a store that other nodes may share. Raises `NodeFailed`."""
-        key, from_input = _session(ctx, item_index, self.choice_since)
+        key, from_input = await _session(ctx, item_index, self.choice_since)
         if from_input and ctx.node.type_version >= self.scoped_since:
             return f"{key}__{re.sub('[^A-Za-z0-9_-]', '_', ctx.node.name)}"
         return key
 
 
-def session_of(ctx: Context[Any], item_index: int, choice_since: float = 1.2) -> str:
+async def session_of(ctx: Context[Any], item_index: int, choice_since: float = 1.2) -> str:
     """The session that a memory node's `SessionParameters` name for that item. Raises `NodeFailed`."""
-    return _session(ctx, item_index, choice_since)[0]
+    return (await _session(ctx, item_index, choice_since))[0]
 
 
-def _session(ctx: Context[Any], item_index: int, choice_since: float) -> tuple[str, bool]:
+async def _session(ctx: Context[Any], item_index: int, choice_since: float) -> tuple[str, bool]:
     """The key, and whether it is that of the input."""
-    parameters: SessionParameters = ctx.parameters(item_index)
+    parameters: SessionParameters = await ctx.parameters(item_index)
     given = "session_key" in parameters.model_fields_set
     if parameters.session_id_type == "customKey" or (ctx.node.type_version < choice_since and given):
         key = _key(parameters.session_key, "parameter 'sessionKey'")
@@ -71,22 +73,6 @@ def _session(ctx: Context[Any], item_index: int, choice_since: float) -> tuple[s
             "No session ID found: the input has no 'sessionId', and no chat message started this execution"
         )
     return key, True
-
-
-def credential_of(ctx: Context[Any], kind: str) -> Mapping[str, Any] | None:
-    """The fields of the node's credential, None where it names none that is known."""
-    reference = ctx.node.credentials.get(kind)
-    return ctx.services.credential(kind, reference) if reference else None
-
-
-def needed_credential(ctx: Context[Any], kind: str) -> Mapping[str, Any]:
-    """Raises `NodeFailed`."""
-    if (fields := credential_of(ctx, kind)) is None:
-        reference = ctx.node.credentials.get(kind)
-        name = reference.get("name") or reference.get("id") if isinstance(reference, dict) else None
-        known = f"credential {name!r} is not known" if name else "the node has no credential"
-        raise NodeFailed(f"{known}: put one of type {kind!r} into the file that CONVOQ_CREDENTIALS names")
-    return fields
 
 
 def _key(value: object, what: str) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from convoq.contract.base import Context
+from convoq.contract.context import Context
 from convoq.contract.memory import Memory
 from convoq.nodes.memory.session import SessionMemoryNode, SessionParameters, session_of
 
 if TYPE_CHECKING:
-    from convoq.engine.workflow import Node
+    from convoq.contract.definition import Node
 
 
 class SimpleMemoryNode(SessionMemoryNode[SessionParameters]):
@@ -18,10 +18,10 @@ class SimpleMemoryNode(SessionMemoryNode[SessionParameters]):
     parameters_class = SessionParameters
 
     async def supply(self, ctx: Context[SessionParameters], item_index: int) -> Memory:
-        window = self.window(ctx, item_index)
+        window = await self.window(ctx, item_index)
         return ctx.services.open_memory(
             ctx.execution,
-            session_of(ctx, item_index),
+            await session_of(ctx, item_index),
             ctx.node.name,
             window=window,
             ttl_s=ctx.services.settings.memory_ttl_s,

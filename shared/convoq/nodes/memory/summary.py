@@ -9,11 +9,14 @@ from typing import Any
 
 from pydantic import Field
 
-from convoq.contract.base import ConnectionType, Context, SubNode, Supplied
+from convoq.contract.connections import MODEL, ConnectionType
+from convoq.contract.context import Context, Supplied
 from convoq.contract.memory import MAX_WINDOW, Memory, Turn
 from convoq.contract.model import Message, Model, SystemMessage, TextDelta, UserMessage
+from convoq.contract.node import SubNode
 from convoq.errors import ModelFailed, NodeFailed
 from convoq.memory.messages import messages_of
+from convoq.memory.parts import MemoryParts
 from convoq.memory.summary import Limits, Summarise, SummaryMemory
 from convoq.memory.tokens import count_turn
 from convoq.nodes.memory.session import SessionParameters, session_of
@@ -46,19 +49,21 @@ class SummaryMemoryNode(SubNode[SummaryParameters]):
     accepts = {ConnectionType.LANGUAGE_MODEL: True}  # noqa: RUF012
 
     async def supply(self, ctx: Context[SummaryParameters], item_index: int) -> Memory:
-        parameters = ctx.parameters(item_index)
+        parameters = await ctx.parameters(item_index)
         if not parameters.max_messages and not parameters.max_tokens:
             raise NodeFailed("parameters 'maxMessages' and 'maxTokens' are both 0: nothing would ever be summed up")
-        session = session_of(ctx, item_index, 1)
+        session = await session_of(ctx, item_index, 1)
         services, ttl_s = ctx.services, ctx.services.settings.memory_ttl_s
         memory = services.open_memory(ctx.execution, session, ctx.node.name, window=MAX_WINDOW, ttl_s=ttl_s)
         place = (ctx.execution, session, ctx.node.name)
-        return SummaryMemory(memory, services.folds, place, partial(_pull, ctx, item_index), ttl_s=ttl_s)
+        return SummaryMemory(
+            memory, services.part(MemoryParts).folds, place, partial(_pull, ctx, item_index), ttl_s=ttl_s
+        )
 
 
 async def _pull(ctx: Context[SummaryParameters], item_index: int) -> tuple[Limits, Summarise]:
-    parameters = ctx.parameters(item_index)
-    models = await ctx.supplied(ConnectionType.LANGUAGE_MODEL, item_index)
+    parameters = await ctx.parameters(item_index)
+    models = await ctx.supplied(MODEL, item_index)
     if not models:
         raise NodeFailed("no chat model is connected")
     count = partial(count_turn, model=models[0].value.name)
@@ -77,7 +82,7 @@ async def _summarise(
     messages: list[Message] = [SystemMessage(prompt), UserMessage(asked)]
     texts: list[str] = []
     given = {"messages": [{"role": "system", "content": prompt}, {"role": "user", "content": asked[:SHOWN_CHARS]}]}
-    async with ctx.sub_run(supplied, ConnectionType.LANGUAGE_MODEL, given) as run:
+    async with ctx.sub_run(supplied, given) as run:
         async with aclosing(model.stream(messages, (), model.settings)) as deltas:
             async for delta in deltas:
                 if isinstance(delta, TextDelta):

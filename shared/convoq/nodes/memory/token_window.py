@@ -6,8 +6,10 @@ from functools import partial
 
 from pydantic import Field
 
-from convoq.contract.base import ConnectionType, Context, SubNode
+from convoq.contract.connections import MODEL, ConnectionType
+from convoq.contract.context import Context
 from convoq.contract.memory import MAX_WINDOW, Memory
+from convoq.contract.node import SubNode
 from convoq.memory.tokens import count_turn, how
 from convoq.memory.window import FittedMemory
 from convoq.nodes.memory.session import SessionParameters, session_of
@@ -28,13 +30,13 @@ class TokenWindowMemoryNode(SubNode[TokenWindowParameters]):
     accepts = {ConnectionType.LANGUAGE_MODEL: False}  # noqa: RUF012
 
     async def supply(self, ctx: Context[TokenWindowParameters], item_index: int) -> Memory:
-        models = await ctx.supplied(ConnectionType.LANGUAGE_MODEL, item_index)
+        models = await ctx.supplied(MODEL, item_index)
         model = models[0].value.name if models else ""
-        session = session_of(ctx, item_index, 1)
+        session = await session_of(ctx, item_index, 1)
 
         def open_at(window: int) -> Memory:
             ttl_s = ctx.services.settings.memory_ttl_s
             return ctx.services.open_memory(ctx.execution, session, ctx.node.name, window=window, ttl_s=ttl_s)
 
-        limit = ctx.parameters(item_index).max_tokens
+        limit = (await ctx.parameters(item_index)).max_tokens
         return FittedMemory(open_at, MAX_WINDOW, limit, partial(count_turn, model=model), how(model))

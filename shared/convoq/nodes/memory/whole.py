@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from convoq.contract.base import ConnectionType, Context, SubNode
+from convoq.contract.connections import ConnectionType
+from convoq.contract.context import Context
 from convoq.contract.memory import MAX_WINDOW, Memory
+from convoq.contract.node import SubNode
 from convoq.nodes.memory.session import SessionParameters, session_of
 
 
@@ -21,7 +23,7 @@ class WholeMemoryNode(SubNode[SessionParameters]):
     async def supply(self, ctx: Context[SessionParameters], item_index: int) -> Memory:
         return ctx.services.open_memory(
             ctx.execution,
-            session_of(ctx, item_index, 1),
+            await session_of(ctx, item_index, 1),
             ctx.node.name,
             window=MAX_WINDOW,
             ttl_s=ctx.services.settings.memory_ttl_s,

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from convoq.contract.base import ConnectionType, Context, Item, Parameters, PortedSubNode, RunContext
+from convoq.contract.connections import ConnectionType
+from convoq.contract.context import Context, RunContext
+from convoq.contract.items import Item
 from convoq.contract.memory import Memory, Turn
+from convoq.contract.node import PortedSubNode
+from convoq.contract.parameters import Parameters
 from convoq.errors import MemoryFailed, NodeFailed
 from convoq.memory.messages import flat, messages_of, turns_from
 from convoq.memory.window import FittedMemory, NoMemory, messages_in
 
 
 class WindowParameters(Parameters):
+    model_config = ConfigDict(alias_generator=None)
+
     window_size: int = Field(10, ge=1, le=200)
     scope: Literal["thread", "session", "call"] = "thread"
     expose_messages_output: bool = False
@@ -38,12 +44,12 @@ class WindowMemoryNode(PortedSubNode[WindowParameters]):
     outputs = 2
 
     async def supply(self, ctx: Context[WindowParameters], item_index: int) -> Memory:
-        parameters = ctx.parameters(item_index)
+        parameters = await ctx.parameters(item_index)
         memory = _open(ctx, parameters)
         return _Lenient(memory) if parameters.expose_error_output else memory
 
     async def run(self, ctx: RunContext[WindowParameters]) -> list[list[Item]]:
-        parameters = ctx.parameters()
+        parameters = await ctx.parameters()
         if not parameters.overwrite_from_input:
             raise NodeFailed("items arrive, but parameter 'overwrite_from_input' is off")
         turns = turns_from(
@@ -100,7 +106,7 @@ def _open(ctx: Context[WindowParameters], parameters: WindowParameters) -> Memor
 
 
 async def _messages(ctx: Context[WindowParameters], memory: Memory) -> list[Item]:
-    if not ctx.parameters().expose_messages_output:
+    if not (await ctx.parameters()).expose_messages_output:
         return []
     return [Item(message) for turn in await memory.load() for message in messages_of(turn)]
 

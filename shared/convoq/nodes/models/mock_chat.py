@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from convoq.contract.base import ConnectionType, Context, Parameters, SubNode
+from convoq.contract.connections import ConnectionType
+from convoq.contract.context import Context
+from convoq.contract.node import SubNode
+from convoq.contract.parameters import Parameters
 from convoq.models.mock import MockModel
 
 
@@ -20,4 +23,4 @@ class MockChatModelNode(SubNode[MockParameters]):
     supplies = ConnectionType.LANGUAGE_MODEL
 
     async def supply(self, ctx: Context[MockParameters], item_index: int) -> MockModel:
-        return MockModel(ctx.parameters(item_index).delay_per_token)
+        return MockModel((await ctx.parameters(item_index)).delay_per_token)

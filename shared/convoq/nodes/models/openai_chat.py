@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from convoq.contract.base import ConnectionType, Context, Parameters, SubNode
+from convoq.contract.connections import ConnectionType
+from convoq.contract.context import Context
 from convoq.contract.model import ModelSettings
+from convoq.contract.node import SubNode
+from convoq.contract.parameters import Parameters
 from convoq.errors import NodeFailed
 from convoq.models.openai import OpenAIModel
 
@@ -60,9 +62,9 @@ class OpenAIChatModelNode(SubNode[OpenAIParameters]):
     supplies = ConnectionType.LANGUAGE_MODEL
 
     async def supply(self, ctx: Context[OpenAIParameters], item_index: int) -> OpenAIModel:
-        parameters, process = ctx.parameters(item_index), ctx.services.settings
+        parameters, process = (await ctx.parameters(item_index)), ctx.services.settings
         options = parameters.options
-        credential = _credential(ctx)
+        credential = await ctx.credential("openAiApi") or {}
         base_url = options.base_url or _text(credential.get("url")) or process.openai_base_url
         key = _text(credential.get("apiKey"))
         # An imported workflow may name any server: the operator's key goes to the operator's server only.
@@ -92,11 +94,6 @@ class OpenAIChatModelNode(SubNode[OpenAIParameters]):
                 max_retries=options.max_retries,
             ),
         )
-
-
-def _credential(ctx: Context[Any]) -> Mapping[str, Any]:
-    reference = ctx.node.credentials.get("openAiApi")
-    return (ctx.services.credential("openAiApi", reference) if reference else None) or {}
 
 
 def _text(value: object) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from convoq.contract.base import ConnectionType, Context, Parameters, SubNode, Tool
+from convoq.contract.connections import ConnectionType
+from convoq.contract.context import Context
 from convoq.contract.model import ToolSpec
-from convoq.contract.tool_names import tool_name
+from convoq.contract.node import SubNode
+from convoq.contract.parameters import Parameters
+from convoq.contract.tool import Tool, tool_name
 from convoq.errors import ToolFailed
 from convoq.nodes.tools.arithmetic import calculate
 

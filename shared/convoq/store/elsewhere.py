@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from convoq.contract.base import ConnectionType, ExecutionInfo, Item
+from convoq.contract.connections import MEMORY, ConnectionType
+from convoq.contract.execution import ExecutionInfo
+from convoq.contract.items import Item
 from convoq.engine.run import WorkflowRun
 from convoq.errors import NodeFailed
 
@@ -25,7 +27,7 @@ async def clear_session(workflow: Workflow, session_id: str, services: Services)
     failed: dict[str, str] = {}
     for consumer in sorted(consumers):
         try:
-            memories = await run.context(consumer, [item]).supplied(ConnectionType.MEMORY)
+            memories = await run.context(consumer, [item]).supplied(MEMORY)
         except NodeFailed as error:
             failed[str(error.details.get("node", consumer))] = error.message
             continue

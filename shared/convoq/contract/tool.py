@@ -1,11 +1,35 @@
-"""Names that a model may call a tool by: providers take letters, digits, `_` and `-`, at most 64."""
+"""What a model may call, and the names it may call it by."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from convoq.contract.model import ToolSpec
 
 MAX_NAME_CHARS = 64
+
+
+class Tool(Protocol):
+    """Something a model may call. `call` gives the text the model is told; it raises `ToolFailed` with a reason."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    @property
+    def pure(self) -> bool:
+        """Whether calling it twice does no harm."""
+        ...
+
+    async def call(self, arguments: Mapping[str, Any]) -> str: ...
+
+
+class Toolbox(Protocol):
+    """A tool connection that brings several tools (an MCP server's, say)."""
+
+    @property
+    def tools(self) -> Sequence[Tool]: ...
 
 
 def tool_name(name: str) -> str:

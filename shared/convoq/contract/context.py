@@ -1,0 +1,137 @@
+"""What a node is given while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+from convoq.contract.connections import Kind
+from convoq.contract.definition import Node
+from convoq.contract.execution import Cancellation, ExecutionInfo
+from convoq.contract.items import Item, Outputs
+from convoq.contract.parameters import Parameters
+from convoq.contract.run_data import Tokens
+from convoq.contract.services import Services
+from convoq.contract.waiting import Wait
+
+P_co = TypeVar("P_co", bound=Parameters, covariant=True)
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Supplied(Generic[T_co]):
+    """What a sub-node supplied, over which kind of connection, and which node it was."""
+
+    node: Node
+    kind: Kind[Any]
+    value: T_co
+
+
+class SubRun(Protocol):
+    """A run of a sub-node in the run data: what went in is given at the start, what came out here."""
+
+    def output(self, *items: dict[str, Any], tokens: Tokens | None = None) -> None: ...
+
+    def note(self, sentence: str) -> None: ...
+
+
+class Runs(Protocol):
+    """A main node's way to run (`convoq.contract.node.MainNode.run`)."""
+
+    async def run(self, ctx: Any) -> Outputs | Wait: ...
+
+
+class Context(Protocol[P_co]):
+    """What every node sees. Item indexes are those of the (consumer's) first input."""
+
+    @property
+    def node(self) -> Node: ...
+
+    @property
+    def execution(self) -> ExecutionInfo: ...
+
+    @property
+    def services(self) -> Services: ...
+
+    @property
+    def run_index(self) -> int: ...
+
+    @property
+    def items(self) -> Sequence[Item]: ...
+
+    @property
+    def cancellation(self) -> Cancellation: ...
+
+    @property
+    def deadline(self) -> float:
+        """When the run ends at the latest, in the event loop's time (infinite where nothing bounds it)."""
+        ...
+
+    async def parameters(self, item_index: int = 0) -> P_co:
+        """The parameters with their expressions evaluated on that item. Raises `ExpressionFailed`, `BadParameter`."""
+        ...
+
+    async def evaluate(self, template: object, item_index: int = 0) -> Any:
+        """One value, or a structure of them, with its expressions evaluated on that item."""
+        ...
+
+    async def credential(self, kind: str) -> Mapping[str, Any] | None:
+        """The fields of the node's credential of that type, None where it names none that is known. What is secret in
+        them is masked in run data and error texts from here on."""
+        ...
+
+    async def needed_credential(self, *kinds: str) -> Mapping[str, Any]:
+        """Of the first of these types that the node has. Raises `CredentialMissing`."""
+        ...
+
+    async def before_effect(self) -> None:
+        """To be awaited before anything that must not happen twice: from here on a lost run is not run again.
+
+        Raises `Fenced` when it is run elsewhere already.
+        """
+        ...
+
+    async def supplied(self, kind: Kind[T], item_index: int = 0) -> Sequence[Supplied[T]]:
+        """What the enabled sub-nodes connected by `kind` supply for that item, ordered by input index."""
+        ...
+
+    def sub_run(self, supplied: Supplied[Any], given: Mapping[str, Any]) -> AbstractAsyncContextManager[SubRun]:
+        """Record a run of a sub-node: input `given`, time taken, output or the error that leaves the block."""
+        ...
+
+    async def invoke(self, node_type: Runs, arguments: Mapping[str, Any], item_index: int) -> Outputs:
+        """Run a `MainNode` in this node's place on one item, `$fromAI` giving the model's arguments."""
+        ...
+
+    async def call_workflow(self, workflow: str | Mapping[str, Any], items: Sequence[Item]) -> Sequence[Item]:
+        """What another workflow (its id, or its definition) makes of items: the first output of its last node.
+
+        Raises `NodeFailed` where there is none of that id, it has no trigger for such calls, it fails, or calls are
+        nested too deeply.
+        """
+        ...
+
+    def is_streaming(self) -> bool:
+        """Whether somebody listens for chunks. With nobody there, do not make any."""
+        ...
+
+    async def send_chunk(self, kind: Literal["begin", "item", "end"], item_index: int, text: str = "") -> None: ...
+
+    def note(self, sentence: str) -> None:
+        """Tell people, in the node's run data, what was odd though it worked."""
+        ...
+
+
+class RunContext(Context[P_co], Protocol[P_co]):
+    """What a main node sees."""
+
+    @property
+    def inputs(self) -> Sequence[Sequence[Item]]: ...
+
+    @property
+    def last_try(self) -> bool:
+        """Whether a failure now is final. With tries left, raise it even where `onError` would make an item of it."""
+        ...
