@@ -28,11 +28,11 @@ BODIES: dict[str, tuple[bytes, int, str, str]] = {
     "cut off": (b'{"chatInput": "hel', 422, "bad_body", "Unterminated string"),
     "no quotes": (b"{chatInput: 1}", 422, "bad_body", "line 1 column 2"),
     "something after it": (b'{"chatInput": "hi"} {}', 422, "bad_body", "Extra data"),
-    "array": (b'["hello"]', 422, "bad_body", "array"),
+    "array": (b'["hello"]', 422, "bad_body", "the body is an array, not a JSON object"),
     "string": (b'"hello"', 422, "bad_body", "string"),
     "number": (b"7", 422, "bad_body", "number"),
     "boolean": (b"true", 422, "bad_body", "boolean"),
-    "null": (b"null", 422, "bad_body", "null"),
+    "null": (b"null", 422, "bad_body", "the body is null"),
     "not UTF-8": (b'{"chatInput": "\xff"}', 422, "bad_body", "0xff"),
     "NaN": (with_value("NaN"), 422, "bad_body", "NaN"),
     "Infinity": (with_value("[-Infinity]"), 422, "bad_body", "-Infinity"),
@@ -46,8 +46,8 @@ BODIES: dict[str, tuple[bytes, int, str, str]] = {
     "half a pair in a name": (b'{"chatInput": "x", "\\udc00": 1}', 422, "bad_body", "half of a surrogate"),
     "half a pair in the session": (body(sessionId="\ud800"), 422, "bad_body", "'sessionId': half of a surrogate"),
     "message is a number": (body(chatInput=1), 400, "bad_request", "chatInput is a number"),
-    "message is an array": (body(chatInput=["hello"]), 400, "bad_request", "chatInput is a array"),
-    "message is an object": (body(chatInput={}), 400, "bad_request", "chatInput is a object"),
+    "message is an array": (body(chatInput=["hello"]), 400, "bad_request", "chatInput is an array"),
+    "message is an object": (body(chatInput={}), 400, "bad_request", "chatInput is an object"),
     "message is false": (body(chatInput=False), 400, "bad_request", "chatInput is a boolean"),
     "message is null": (body(chatInput=None), 400, "bad_request", "chatInput is missing"),
     "message is empty": (body(chatInput=""), 400, "bad_request", "chatInput is missing or empty"),
@@ -57,11 +57,16 @@ BODIES: dict[str, tuple[bytes, int, str, str]] = {
     "unknown action": (body(action="deleteAll"), 400, "bad_request", "'deleteAll'"),
     "action is an array": (body(action=["sendMessage"]), 400, "bad_request", "['sendMessage']"),
     "action is a number": (body(action=0), 400, "bad_request", "unknown action 0"),
-    "session is a number": (body(sessionId=7), 400, "bad_session", "sessionId is a number"),
-    "session is zero": (body(sessionId=0), 400, "bad_session", "sessionId is a number"),
+    "session is a fraction": (
+        body(sessionId=7.5),
+        400,
+        "bad_session",
+        "sessionId is a number, not a string or a whole",
+    ),
+    "session is too large a number": (body(sessionId=1 << 64), 422, "bad_body", "'18446744073709551616'"),
     "session is false": (body(sessionId=False), 400, "bad_session", "sessionId is a boolean"),
-    "session is an array": (body(sessionId=["a"]), 400, "bad_session", "sessionId is a array"),
-    "session is an object": (body(sessionId={}), 400, "bad_session", "sessionId is a object"),
+    "session is an array": (body(sessionId=["a"]), 400, "bad_session", "sessionId is an array"),
+    "session is an object": (body(sessionId={}), 400, "bad_session", "sessionId is an object"),
     "session is too long": (body(sessionId="s" * 257), 400, "bad_session", "257 characters, more than 256"),
     "session with a NUL": (body(sessionId="a\0b"), 400, "bad_session", "'a\\x00b' holds control characters"),
     "session with a line break": (body(sessionId="a\nb"), 400, "bad_session", "'a\\nb'"),
@@ -106,6 +111,15 @@ def test_odd_but_good(product: Stack, case: str) -> None:
     reply = product.request("POST", "/webhook/support", data)
     assert reply.status == 200, reply.body
     assert reply.text == f"Based on the tools: Calculator returned {answer}"
+
+
+@pytest.mark.parametrize("number", [7, 0, -1001234567890, (1 << 64) - 1])
+def test_a_session_id_may_be_a_whole_number(product: Stack, number: int) -> None:
+    """As ids of Telegram and WhatsApp are: the session is that of the same digits as text."""
+    reply = product.request("POST", "/webhook/support", body(chatInput="my name is Ada", sessionId=number))
+    assert (reply.status, reply.text) == (200, "Nice to meet you, Ada."), reply.body
+    assert product.execution(reply.headers["x-execution-id"])["session"] == str(number)
+    assert product.say("support", "What is my name?", str(number)).text == "Your name is Ada."
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,25 @@ def test_import_lists_every_fault_of_every_file_and_stores_the_others(stored: Ru
     assert [record["id"] for record in json.loads(stored("list", "--json").stdout)] == ["wf-good"]
 
 
+def test_a_list_without_a_workflow_is_an_error(stored: Run, tmp_path: Path) -> None:
+    answer = stored("import", write(tmp_path, "none.json", []))
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr.startswith("none.json: workflow file 'none.json' is an empty list: it holds no workflow\n")
+    ran = convoq("run", "none.json", "-m", "hello", cwd=tmp_path)
+    assert (ran.returncode, ran.stderr) == (
+        1,
+        "error: workflow file 'none.json' is an empty list: it holds no workflow\n",
+    )
+
+
+def test_import_tells_of_connections_that_lead_nowhere(stored: Run, tmp_path: Path) -> None:
+    data = chat_workflow("dangling")
+    data["connections"]["Chat"]["main"][0].append({"node": "Gone", "type": "main", "index": 0})
+    answer = stored("import", write(tmp_path, "dangling.json", data))
+    assert answer.returncode == 0
+    assert "dangling.json: warning: 'Chat' leads to 'Gone', which is not there: left out" in answer.stderr
+
+
 def test_import_serves_what_n8n_exported_as_inactive(stored: Run, tmp_path: Path) -> None:
     file = write(tmp_path, "off.json", {**chat_workflow("off"), "active": False})
     assert stored("import", file).returncode == 0

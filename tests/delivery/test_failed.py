@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -14,7 +17,7 @@ from aiohttp import web
 
 from tests.cli.support import convoq
 from tests.delivery.model import model_thread, model_workflow
-from tests.models.server import ModelServer, delta, streams
+from tests.models.server import ModelServer, delta, replies, streams
 from tests.stack import Process, Stack, until
 
 ATTEMPTS = 2
@@ -86,6 +89,34 @@ def test_poison(stack: Stack, deadly: ModelServer) -> None:
     assert run(stack, "failed").stderr == "no failed executions\n"
     assert run(stack, "retry", live.execution_id).stdout == again.stdout  # no third time
     assert stack.execution(live.execution_id)["status"] == "error"  # what became of it stays true
+
+
+def test_a_message_that_others_had_joined_is_run_again_with_them(stack: Stack) -> None:
+    go_on = threading.Event()
+
+    async def hold(request: web.Request) -> web.StreamResponse:
+        await asyncio.to_thread(go_on.wait, 30)
+        return await ANSWERS(request)
+
+    stack.start_worker()
+    stack.wait_ready()
+    with model_thread(hold, replies(401, {"error": {"message": "not today"}}), ANSWERS) as model:
+        stack.install(model_workflow("merged", model, whenBusy="merge"))
+        with ExitStack() as open_answers:
+            first, second, third = (
+                open_answers.enter_context(stack.live("merged", text, "m")) for text in ("one", "two", "three")
+            )
+            go_on.set()
+            assert first.text() == "all good"
+            assert second.execution_id == third.execution_id != first.execution_id
+            for live in (second, third):
+                assert [chunk["type"] for chunk in live.chunks()][-2:] == ["error", "end"]
+        again = run(stack, "retry", second.execution_id)
+        assert (again.returncode, again.stderr) == (0, "")
+        assert stack.execution(again.stdout.strip())["status"] == "success"
+        asked = [request["messages"][-1]["content"] for request in model.requests]
+    assert asked == ["one", "two\n\nthree", "two\n\nthree"]
+    assert [text for role, text in stack.remembered("merged", "m") if role == "user"] == ["one", "two\n\nthree"]
 
 
 def test_only_what_failed_can_be_run_again(stack: Stack, deadly: ModelServer) -> None:

@@ -65,8 +65,6 @@ START = node("Start", "start")
             "not supported (1 to 2 is)",
         ),
         (file_of({**START, "parameters": {"times": "x"}}), ("Start", "times"), "got 'x'"),
-        (file_of(START, links=("Start > Gone",)), ("Start", "connections.main.0.0"), "'Gone'"),
-        (file_of(START, links=("Gone > Start",)), ("Gone", "connections"), "not there"),
         (file_of(START, connections={"Start": 7}), ("Start", "connections"), "object"),
         (file_of(START, connections={"Start": {"main": 7}}), ("Start", "connections.main"), "list of lists"),
         (file_of(START, connections={"Start": {"main": [[7]]}}), ("Start", "connections.main.0.0"), '"node"'),
@@ -101,6 +99,17 @@ def test_each_fault_names_its_place(data: object, where: tuple[str, str], messag
     assert message in found[2]
 
 
+def test_connections_of_a_node_that_is_not_there_are_left_out_with_a_warning() -> None:
+    """As n8n's editor leaves them behind."""
+    data = file_of(START, node("A", "pass"), links=("Start > A", "Start > Gone", "Gone > A"))
+    workflow = parse_workflow(data, source="file", registry=registry())
+    assert [(edge.source, edge.target) for edge in workflow.connections] == [("Start", "A")]
+    assert sorted(workflow.warnings) == [
+        "'Gone' is not there: its connections are left out",
+        "'Start' leads to 'Gone', which is not there: left out",
+    ]
+
+
 def test_a_sub_node_of_the_wrong_kind() -> None:
     data = file_of(
         node("Say", "speaker"),
@@ -125,7 +134,7 @@ def test_all_faults_come_at_once() -> None:
         node("A", "nope"),
         node("B", "pass", parameters={"times": "x"}),
         node("Say", "speaker"),
-        links=("Start > Gone",),
+        connections={"Start": 7},
     )
     assert [name for name, _, _ in faults(data)] == ["A", "B", "Start", "Say"]
 

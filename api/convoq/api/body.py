@@ -39,7 +39,8 @@ async def read_chat_request(request: HttpRequest, settings: Settings, *, require
     if (encoding := request.headers.get("content-encoding", "identity").lower()) != "identity":
         raise BadBody(f"content encoding {encoding!r} is not supported: send the body as it is")
     body = _parse(await _read(request, settings.max_body_bytes))
-    return ChatRequest(_action(body), _session(body, require_session), _item(body, settings))
+    action, session = _action(body), _session(body, require_session)
+    return ChatRequest(action, session, _item(body, action, session, settings))
 
 
 async def _read(request: HttpRequest, limit: int) -> bytes:
@@ -68,7 +69,7 @@ def _parse(data: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise BadBody(f"the body is not JSON: {error}") from None
     if not isinstance(body, dict):
-        raise BadBody(f"the body is a JSON {_name(body)}, not an object")
+        raise BadBody(f"the body is {_name(body)}, not a JSON object")
     if (fault := json_fault(body)) is not None:
         raise BadBody(f"the body{f' at {fault.parameter!r}' if fault.parameter else ''}: {fault.message}")
     return body
@@ -86,7 +87,15 @@ def _integer(digits: str) -> int:
 
 
 def _name(value: object) -> str:
-    names = {list: "array", str: "string", bool: "boolean", int: "number", float: "number", dict: "object"}
+    """With its article, as messages say it."""
+    names = {
+        list: "an array",
+        str: "a string",
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+        dict: "an object",
+    }
     return names.get(type(value), "null")
 
 
@@ -105,8 +114,10 @@ def _session(body: dict[str, Any], required: bool) -> str:
         if required:
             raise BadSession("sessionId is missing, and this chat requires one")
         return DEFAULT_SESSION
+    if isinstance(session, int) and not isinstance(session, bool):
+        return str(session)  # ids of Telegram, WhatsApp and the like are numbers
     if not isinstance(session, str):
-        raise BadSession(f"sessionId is a {_name(session)}, not a string")
+        raise BadSession(f"sessionId is {_name(session)}, not a string or a whole number")
     if len(session) > SESSION_MAX_CHARS:
         raise BadSession(f"sessionId has {len(session)} characters, more than {SESSION_MAX_CHARS}")
     if any(unicodedata.category(char) == "Cc" for char in session):
@@ -114,18 +125,17 @@ def _session(body: dict[str, Any], required: bool) -> str:
     return session
 
 
-def _item(body: dict[str, Any], settings: Settings) -> dict[str, Any]:
+def _item(body: dict[str, Any], action: Action, session: str, settings: Settings) -> dict[str, Any]:
     text = body.get("chatInput")
     if text is not None and not isinstance(text, str):
-        raise BadRequest(f"chatInput is a {_name(text)}, not a string")
-    if body.get("action") != "loadPreviousSession" and not (text or "").strip() and not body.keys() - NOT_CONTENT:
+        raise BadRequest(f"chatInput is {_name(text)}, not a string")
+    if action != "loadPreviousSession" and not (text or "").strip() and not body.keys() - NOT_CONTENT:
         raise BadRequest("chatInput is missing or empty")
     if text and len(text) > settings.max_message_chars:
         raise BodyTooLarge(
             f"chatInput has {len(text)} characters, more than {settings.max_message_chars} (CONVOQ_MAX_MESSAGE_CHARS)"
         )
-    session = body.get("sessionId") or DEFAULT_SESSION
-    return {**body, "sessionId": session, "action": body.get("action") or "sendMessage", "chatInput": text or ""}
+    return {**body, "sessionId": session, "action": action, "chatInput": text or ""}
 
 
 def _quote(value: object) -> str:

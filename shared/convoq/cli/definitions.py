@@ -38,7 +38,8 @@ def read_workflows(file: Path, *, active: bool = True) -> list[Workflow]:
     """The workflows of a file: one, or a list as `export` writes it. `active` overrules the file's own flag.
 
     n8n's editor downloads workflows as inactive; who hands one to convoq means it to answer.
-    Raises `ConfigError` where the file cannot be read, `InvalidWorkflow` with all its faults.
+    Raises `ConfigError` where the file cannot be read, `InvalidWorkflow` with all its faults, `ConvoqError` where it is
+    no list of workflows.
     """
     try:
         text = file.read_bytes()
@@ -54,6 +55,8 @@ def read_workflows(file: Path, *, active: bool = True) -> list[Workflow]:
         workflows = [
             parse_workflow(entry, source=f"{file} [{index}]", registry=REGISTRY) for index, entry in enumerate(entries)
         ]
+        if not workflows:
+            raise ConvoqError(f"workflow file {str(file)!r} is an empty list: it holds no workflow")
     return [dataclasses.replace(workflow, active=active) for workflow in workflows]
 
 

@@ -110,15 +110,22 @@ def _is_dynamic(detail: ErrorDetails, parameters: Mapping[str, Any]) -> bool:
 
 
 def read_connections(
-    raw: Mapping[str, Any], nodes: Mapping[str, Node], ignored: Iterable[str], found: list[Connection]
+    raw: Mapping[str, Any],
+    nodes: Mapping[str, Node],
+    ignored: Iterable[str],
+    found: list[Connection],
+    warnings: list[str],
 ) -> Iterator[Fault]:
-    """Put the connections of a file into `found`, as far as they are sound."""
+    """Put the connections of a file into `found`, as far as they are sound.
+
+    Those of nodes that are not there are left out with a warning: n8n's editor leaves such behind, and runs them.
+    """
     skip = frozenset(ignored)
     for source, kinds in raw.items():
         if source in skip:
             continue
         if source not in nodes:
-            yield Fault(source, "connections", "connections of a node that is not there")
+            warnings.append(f"{source[:100]!r} is not there: its connections are left out")
             continue
         if not isinstance(kinds, dict):
             yield Fault(source, "connections", "should be an object {type: outputs}")
@@ -135,19 +142,18 @@ def read_connections(
                 continue
             for output, targets in enumerate(outputs):
                 for position, target in enumerate(targets or ()):
-                    message = _target_fault(target, kind, nodes)
-                    if message is None:
+                    if (message := _target_fault(target, kind)) is not None:
+                        yield Fault(source, f"connections.{kind}.{output}.{position}", message)
+                    elif target["node"] in nodes:
                         index = target.get("index", 0)
                         found.append(Connection(source, ConnectionType(kind), output, target["node"], index))
-                    elif not (isinstance(target, dict) and target.get("node") in skip):
-                        yield Fault(source, f"connections.{kind}.{output}.{position}", message)
+                    elif target["node"] not in skip:
+                        warnings.append(f"{source!r} leads to {target['node'][:100]!r}, which is not there: left out")
 
 
-def _target_fault(target: object, kind: str, nodes: Mapping[str, Node]) -> str | None:
+def _target_fault(target: object, kind: str) -> str | None:
     if not isinstance(target, dict) or not isinstance(target.get("node"), str):
         return 'should be {"node": name, "type": …, "index": …}'
-    if target["node"] not in nodes:
-        return f"leads to {target['node']!r}, a node that is not there"
     arrives = target.get("type", kind)
     if arrives != kind and _OTHER_NAMES.get(str(arrives)) != kind:
         return f"leaves as {kind!r} but arrives as {str(target['type'])[:50]!r}"

@@ -146,7 +146,8 @@ def parse_workflow(data: object, *, source: str, registry: Registry) -> Workflow
     for node in nodes.values():
         faults += type_faults(node, types.get(node.name))
     connections: list[Connection] = []
-    faults += read_connections(file.connections or {}, nodes, notes, connections)
+    dangling: list[str] = []
+    faults += read_connections(file.connections or {}, nodes, notes, connections, dangling)
     faults += wiring_faults(nodes, types, connections)
     content = json.dumps([label, file.active is not False, file.nodes, file.connections, file.settings], sort_keys=True)
     version = hashlib.sha256(content.encode()).hexdigest()[:16]
@@ -167,7 +168,7 @@ def parse_workflow(data: object, *, source: str, registry: Registry) -> Workflow
         definition=data,
         types=types,
         triggers=tuple(triggers),
-        warnings=(*_warnings(nodes, types), *wiring_warnings(nodes, types, connections)),
+        warnings=(*_warnings(nodes, types), *wiring_warnings(nodes, types, connections), *dangling[:MAX_FAULTS]),
     )
 
 
