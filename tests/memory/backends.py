@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Self
-
-import pytest
 
 from convoq import keys
 from convoq.contract.execution import ExecutionInfo
@@ -21,8 +18,6 @@ from convoq.memory.pools import Pools
 from convoq.memory.postgres import PostgresMemory
 from convoq.memory.redis_list import RedisListMemory, RedisMemories
 from convoq.redis import Pipe, async_client, load_script
-
-MONGO_URL = os.environ.get("CONVOQ_TEST_MONGO_URL", "")
 
 
 def execution(id: str = "x", workflow: str = "wf") -> ExecutionInfo:
@@ -158,7 +153,7 @@ class MongoBackend(OtherRedisBackend):
     trims = expires = False
 
     async def open(self, session: str = "s", node: str = "Memory", *, window: int = 5, ttl_s: int = 3600) -> Memory:
-        collection = self.pools.mongo({"connectionString": MONGO_URL}, "convoq_test", "n8n_chat_histories")
+        collection = self.pools.mongo(self.fields, "convoq_test", "n8n_chat_histories")
         return MongoMemory(collection, self.key(session, node), window=window, before_write=self.before_write)
 
 
@@ -187,8 +182,3 @@ async def other_server(
     finally:
         await pools.close()
         await client.aclose()
-
-
-def need_mongo() -> None:
-    if not MONGO_URL:
-        pytest.skip("MONGODB IS NOT TESTED HERE: set CONVOQ_TEST_MONGO_URL to a server's connection string")

@@ -16,7 +16,7 @@ from convoq.contract.memory import History, Memory, Step, ToolUse, Turn
 from convoq.memory.n8n_messages import read_turns, stored_messages
 from convoq.memory.repair import sendable
 from tests.memory import strict
-from tests.memory.backends import N8nListBackend, PostgresBackend, other_server, own_redis
+from tests.memory.backends import MongoBackend, N8nListBackend, PostgresBackend, other_server, own_redis
 
 REST: dict[str, Any] = {"additional_kwargs": {}, "response_metadata": {}}
 
@@ -111,6 +111,21 @@ def test_a_postgres_table_of_n8n_goes_on_here_and_there(redis_url: str, postgres
             stored = [json.loads(row[0]) for row in rows]
             nested = [{"type": row.pop("type"), "data": row} for row in stored]
             assert unmarked(nested) == [*AGENT_3, human("and now?"), ai("now")]
+
+    asyncio.run(main())
+
+
+def test_a_mongodb_collection_of_n8n_goes_on_here_and_there(redis_url: str, mongo_fields: dict[str, Any]) -> None:
+    async def main() -> None:
+        async with other_server(redis_url, mongo_fields, MongoBackend) as backend:
+            collection = await backend.pools.mongo(mongo_fields, "convoq_test", "n8n_chat_histories").open()
+            session = {"sessionId": backend.key("s", "Memory")}
+            await collection.insert_one({**session, "messages": AGENT_3})
+            memory = await backend.open()
+            assert list(await memory.load()) == TURNS_3
+            await go_on(memory)
+            stored = await collection.find_one(session)
+            assert unmarked(stored["messages"]) == [*AGENT_3, human("and now?"), ai("now")]
 
     asyncio.run(main())
 

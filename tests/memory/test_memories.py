@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
 from typing import Any, cast
 
 import msgspec
 import pytest
 
 from convoq import keys
-from convoq.contract.memory import MAX_SESSION_BYTES, History, Memory, Turn
+from convoq.contract.memory import MAX_SESSION_BYTES, History, Memory, Step, ToolUse, Turn
 from convoq.errors import Fenced, MemoryFailed, NodeFailed
 from convoq.memory.local import LocalMemories
 from convoq.memory.n8n_list import N8nListMemory
@@ -30,7 +32,6 @@ from tests.memory.backends import (
     PostgresBackend,
     RedisBackend,
     execution,
-    need_mongo,
     other_server,
     own_redis,
 )
@@ -436,11 +437,59 @@ class TestPostgres(OnRedis):
 
 class TestMongo(OnRedis):
     @pytest.fixture(autouse=True)
-    def _mongo(self) -> None:
-        need_mongo()
+    def _mongo(self, mongo_fields: dict[str, Any]) -> None:
+        self.fields = mongo_fields
 
     def backend(self) -> AbstractAsyncContextManager[OtherRedisBackend]:
-        return other_server(self.redis_url, {}, MongoBackend)
+        return other_server(self.redis_url, self.fields, MongoBackend)
+
+    def test_what_bson_has_no_place_for(self) -> None:
+        async def main() -> None:
+            arguments = {"$a.b": {"": [1.5, 9007199254740993, 10**400]}, "n\0": None}
+            use = ToolUse("c", "t", json.dumps(arguments), "\0")
+            async with self.backend() as backend:
+                memory = await backend.open()
+                await memory.append(Turn("x1", "q", "a", (Step("", (use,)),)))
+                (loaded,) = await memory.load()
+                kept = loaded.steps[0].calls[0]
+                assert json.loads(kept.arguments) == {
+                    "$a.b": {"": [1.5, 9007199254740993, str(10**400)]},
+                    "n\ufffd": None,
+                }
+                assert kept.result == "\0"
+
+        asyncio.run(main())
+
+    def test_what_others_stored_in_types_of_bson(self) -> None:
+        async def main() -> None:
+            from bson import Decimal128, Int64, ObjectId
+
+            async with self.backend() as backend:
+                memory = await backend.open()
+                await memory.append(turn(1, TOOLS))
+                collection = await backend.pools.mongo(self.fields, "convoq_test", "n8n_chat_histories").open()
+                args = {"a": Int64(1), "b": Decimal128("1.5"), "c": ObjectId("0" * 24), "d": datetime(2026, 1, 2)}
+                session = {"sessionId": backend.key("s", "Memory")}
+                await collection.update_one(session, {"$set": {"messages.1.data.tool_calls.0.args": args}})
+                (loaded,) = await memory.load()
+                assert json.loads(loaded.steps[0].calls[0].arguments) == {
+                    "a": 1, "b": "1.5", "c": "0" * 24, "d": "2026-01-02T00:00:00",
+                }  # fmt: skip
+
+        asyncio.run(main())
+
+    def test_a_session_over_16_mb_takes_no_more(self) -> None:
+        async def main() -> None:
+            async with self.backend() as backend:
+                memory = await backend.open(window=2)
+                text = "x" * (500 << 10)
+                with pytest.raises(MemoryFailed, match="larger than 16 MB, which is all MongoDB keeps of a session"):
+                    for number in range(20):
+                        await memory.append(Turn(f"x{number}:", text, text))
+                assert numbered(await memory.load()) == [14, 15]
+                await memory.clear()
+
+        asyncio.run(main())
 
 
 class TestMongoWithoutServer:

@@ -271,21 +271,23 @@ def with_memory(path: str, memory: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_each_memory_in_the_product(folder: Path, redis_url: str, postgres_fields: dict[str, Any]) -> None:
+def test_each_memory_in_the_product(
+    folder: Path, redis_url: str, postgres_fields: dict[str, Any], mongo_fields: dict[str, Any]
+) -> None:
     """A chat with tools, its history in the next turn and in `loadPreviousSession`, its runs in the run data."""
     credentials = folder / "credentials.json"
-    credentials.write_text(
-        json.dumps({"r": {"redis": {**redis_fields(redis_url), "database": 3}}, "p": {"postgres": postgres_fields}})
-    )
+    known = {"redis": {**redis_fields(redis_url), "database": 3}, "postgres": postgres_fields, "mongoDb": mongo_fields}
+    credentials.write_text(json.dumps({"c": known}))
     stack = Stack(folder, redis_url, env={"CONVOQ_CREDENTIALS": str(credentials), "CONVOQ_QUEUE": "memories"})
     memories: dict[str, dict[str, Any]] = {
         "m-simple": {},
-        "m-redis": {"type": f"{LC}.memoryRedisChat", "typeVersion": 1.6, "credentials": {"redis": {"id": "r"}}},
+        "m-redis": {"type": f"{LC}.memoryRedisChat", "typeVersion": 1.6, "credentials": {"redis": {"id": "c"}}},
         "m-postgres": {
             "type": f"{LC}.memoryPostgresChat",
             "typeVersion": 1.4,
-            "credentials": {"postgres": {"id": "p"}},
+            "credentials": {"postgres": {"id": "c"}},
         },
+        "m-mongo": {"type": f"{LC}.memoryMongoDbChat", "typeVersion": 1.1, "credentials": {"mongoDb": {"id": "c"}}},
         "m-zep": {"type": f"{LC}.memoryZep", "typeVersion": 1.3},
     }
     try:

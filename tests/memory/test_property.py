@@ -25,7 +25,6 @@ from tests.memory.backends import (
     OtherRedisBackend,
     PostgresBackend,
     RedisBackend,
-    need_mongo,
     other_server,
     own_redis,
 )
@@ -203,8 +202,8 @@ class TestPostgres(OnRedis):
 
 class TestMongo(OnRedis):
     @pytest.fixture(autouse=True)
-    def _mongo(self) -> None:
-        need_mongo()
+    def _mongo(self, mongo_fields: dict[str, Any]) -> None:
+        self.fields = mongo_fields
 
     def backend(self) -> AbstractAsyncContextManager[OtherRedisBackend]:
-        return other_server(self.redis_url, {}, MongoBackend)
+        return other_server(self.redis_url, self.fields, MongoBackend)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import structlog
 
-from convoq.contract.memory import History, Turn, check_size, session_too_large
+from convoq.contract.memory import History, Turn, check_size
 from convoq.errors import MemoryFailed, NodeFailed
 from convoq.memory.n8n_messages import MARK, read_turns, stored_messages
 from convoq.memory.pools import CONNECT_S, MAX_CONNECTIONS, REPLY_S, MongoCredential
@@ -96,7 +96,7 @@ class MongoMemory:
         from pymongo.errors import PyMongoError
 
         other = {**self._session, f"messages.data.additional_kwargs.{MARK}.turn": {"$ne": turn.id}}
-        push = {"$push": {"messages": {"$each": stored_messages(turn)}}}
+        push = {"$push": {"messages": {"$each": _storable(stored_messages(turn))}}}
         await self._before_write()
         try:
             collection = await self._collection.open()
@@ -111,7 +111,7 @@ class MongoMemory:
         check_size(*turns)
         from pymongo.errors import PyMongoError
 
-        messages = [message for turn in turns for message in stored_messages(turn)]
+        messages = _storable([message for turn in turns for message in stored_messages(turn)])
         await self._before_write()
         try:
             collection = await self._collection.open()
@@ -128,5 +128,18 @@ class MongoMemory:
     def _fail(self, action: str, error: Exception) -> NoReturn:
         where = f"session {self._session['sessionId']!r} in {self._collection.name}"
         if getattr(error, "code", None) in TOO_LARGE or type(error).__name__ == "DocumentTooLarge":
-            raise session_too_large(where) from error
+            raise MemoryFailed(
+                f"the history of {where} is larger than 16 MB, which is all MongoDB keeps of a session: clear it"
+            ) from error
         raise MemoryFailed(f"cannot {action} the memory of {where}: {error}") from error
+
+
+def _storable(value: Any) -> Any:
+    """BSON has no whole numbers over 64 bits, which become their text, and no NUL in a key."""
+    if isinstance(value, dict):
+        return {key.replace("\0", "\ufffd"): _storable(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_storable(inner) for inner in value]
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        return str(value)
+    return value

@@ -24,7 +24,13 @@ MARK = "convoq"
 HIDDEN = "hideFromUI"
 Stored = dict[str, Any]
 
-_encode = msgspec.json.Encoder().encode
+
+def _plain(value: object) -> object:
+    """What a database gives in types of its own: MongoDB's 64-bit numbers, ids, decimals."""
+    return int(value) if isinstance(value, int) else str(value)
+
+
+_encode = msgspec.json.Encoder(enc_hook=_plain).encode
 _decode = msgspec.json.Decoder().decode
 
 
