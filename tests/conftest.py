@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import convoq.rq  # noqa: F401  # before any test imports rq itself, which would then know other keys
 from tests.stack import Stack, chat_workflow, valkey
 
 

@@ -1,14 +1,67 @@
-"""Every key convoq owns in Redis (RQ's `rq:*` keys stay RQ's). All but the definitions have a time-to-live."""
+"""Every key convoq owns in Redis. All but the definitions have a time-to-live.
+
+What stands before them is the installation's (`CONVOQ_PREFIX`), so that several can share a server. It is read here,
+once, and not passed down: keys are made on the hot path, and RQ, too, knows one prefix a process (`convoq.rq`).
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 from urllib.parse import quote
 
-PREFIX = "convoq:"
+VARIABLE, DEFAULT = "CONVOQ_PREFIX", "convoq"
+ALLOWED = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,39}"
+"""Without a colon, so that no installation's keys can begin like another's. RQ puts it into Lua and into templates."""
+
+
+def _installation() -> str:
+    name = os.environ.get(VARIABLE, DEFAULT)
+    return name if re.fullmatch(ALLOWED, name) else DEFAULT  # the settings refuse it, with a reason
+
+
+INSTALLATION = _installation()
+PREFIX = f"{INSTALLATION}:"
+RQ_PREFIX = f"{PREFIX}rq:"
+KINDS = {
+    "exec": "records of executions",
+    "exec data": "run data of executions",
+    "exec files": "files of executions",
+    "exec log": "streams",
+    "exec more": "messages that joined others",
+    "lease": "leases",
+    "mem": "memories",
+    "once": "idempotency keys",
+    "rq": "the queue's own (RQ)",
+    "rq job": "jobs",
+    "rq results": "results of jobs",
+    "session": "indexes of sessions",
+    "sessions": "indexes of sessions",
+    "thread": "threads of chats",
+    "waiting": "waiting messages",
+    "wf": "workflows",
+    "workers": "workers",
+}
+"""What is behind the prefix, as `kind` names it: for lists, and to tell an installation's keys from other people's."""
 LEASES = f"{PREFIX}lease"
 WAITING = f"{PREFIX}waiting"
 WORKERS = f"{PREFIX}workers"
+
+
+def kind(key: str) -> str:
+    """Of a key of this installation, as in `KINDS`: its first word, with RQ's second or an execution's last."""
+    word, *rest = key.removeprefix(PREFIX).split(":")
+    named = " ".join([word, *(rest[:1] if word == "rq" else rest[-1:])])
+    return named if named in KINDS else word
+
+
+def is_reserved(key: str) -> bool:
+    """Whether a key that a user names could be convoq's, of this installation or of another one on the same server."""
+    name, colon, rest = key.partition(":")
+    return colon == ":" and (
+        key.startswith((PREFIX, "rq:")) or (bool(re.fullmatch(ALLOWED, name)) and rest.split(":")[0] in KINDS)
+    )
 
 
 def execution(execution_id: str) -> str:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from convoq import keys
 from convoq.errors import ConfigError
 
 PREFIX = "CONVOQ_"
@@ -22,6 +23,11 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", populate_by_name=True)
 
     redis_url: str = Field("redis://127.0.0.1:6379/0", description="Redis or Valkey server (6.2 or newer)")
+    prefix: str = Field(
+        keys.DEFAULT,
+        pattern=f"^{keys.ALLOWED}$",
+        description="what all keys, channels and queues begin with: one for each installation on a Redis",
+    )
     queue: str = Field("chat", min_length=1, description="name of the RQ queue")
     host: str = Field("127.0.0.1", description="address the API listens on")
     port: int = Field(8080, ge=0, le=65535, description="port the API listens on")
@@ -71,6 +77,15 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("CONVOQ_OPENAI_BASE_URL", "OPENAI_BASE_URL"),
         description="base URL of OpenAI Chat Model nodes that name none (also OPENAI_BASE_URL)",
     )
+
+    @field_validator("prefix")
+    @classmethod
+    def _as_in_keys(cls, prefix: str) -> str:
+        if prefix != keys.INSTALLATION:
+            raise ValueError(
+                f"keys of this process begin with {keys.INSTALLATION!r}: set {keys.VARIABLE} before it starts"
+            )
+        return prefix
 
     @property
     def session_records_ttl_s(self) -> int:

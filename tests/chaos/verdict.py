@@ -25,7 +25,7 @@ DETECTION_S = 5.0
 TURN_S = 30.0
 """How long an answer may take from when its turn has come, without the time that Redis was away. All are meant to take
 under 5 s; one may have to wait for a lease twice, and behind all that piled up."""
-QUEUE_KEYS = ("convoq:lease", "convoq:waiting", "rq:wip:chat")
+QUEUE_KEYS = ("convoq:lease", "convoq:waiting", "convoq:rq:wip:chat")
 
 
 @dataclass
@@ -139,10 +139,10 @@ async def _calm(client: Redis, verdict: Verdict) -> None:
 
 
 async def _stuck(client: Redis) -> list[str]:
-    found = [f"session of {key}" async for key in client.scan_iter("rq:rl:*", count=1000)]
+    found = [f"session of {key}" async for key in client.scan_iter("convoq:rq:rl:*", count=1000)]
     for name in QUEUE_KEYS:
         found += [f"{one} in {name}" for one in cast("list[str]", await client.zrange(name, 0, -1))]
-    for name in ("rq:queue:chat", "rq:queue:chat:intermediate"):
+    for name in ("convoq:rq:queue:chat", "convoq:rq:queue:chat:intermediate"):
         found += [f"{one} in {name}" for one in cast("list[str]", await client.lrange(name, 0, -1))]
     return found
 

@@ -71,10 +71,11 @@ def settled(stack: Stack, path: str) -> dict[str, Any]:
     with stack.redis() as client:
         until(lambda: not client.zcard("convoq:lease"), "no lease")
         return {
-            "running": client.zrange("rq:wip:chat", 0, -1),
-            "queued": client.lrange("rq:queue:chat", 0, -1) + client.lrange("rq:queue:chat:intermediate", 0, -1),
+            "running": client.zrange("convoq:rq:wip:chat", 0, -1),
+            "queued": client.lrange("convoq:rq:queue:chat", 0, -1)
+            + client.lrange("convoq:rq:queue:chat:intermediate", 0, -1),
             "waiting": client.zrange("convoq:waiting", 0, -1),
-            "locked": client.keys(f"rq:rl:*{path}*"),
+            "locked": client.keys(f"convoq:rq:rl:*{path}*"),
         }
 
 
@@ -102,9 +103,9 @@ def test_killed_before_the_first_chunk_it_runs_again_on_another(
     assert stack.remembered("early") == [("user", "go on"), ("assistant", "all good")]
     assert settled(stack, "early") == QUIET
     with stack.redis() as client:
-        assert client.hget(f"rq:job:{live.execution_id}", "status") == b"finished"
-        assert client.zscore("rq:finished:chat", live.execution_id)
-        assert not client.keys(f"rq:executions:{live.execution_id}")
+        assert client.hget(f"convoq:rq:job:{live.execution_id}", "status") == b"finished"
+        assert client.zscore("convoq:rq:finished:chat", live.execution_id)
+        assert not client.keys(f"convoq:rq:executions:{live.execution_id}")
 
 
 def test_killed_in_mid_stream_it_ends_with_an_error_and_the_session_goes_on(
@@ -128,8 +129,8 @@ def test_killed_in_mid_stream_it_ends_with_an_error_and_the_session_goes_on(
     assert settled(stack, "middle") == QUIET
     with stack.redis() as client:
         assert client.hget(f"convoq:exec:{live.execution_id}", "partial") == b"one two "
-        assert client.hget(f"rq:job:{live.execution_id}", "status") == b"failed"
-        assert client.zscore("rq:failed:chat", live.execution_id)
+        assert client.hget(f"convoq:rq:job:{live.execution_id}", "status") == b"failed"
+        assert client.zscore("convoq:rq:failed:chat", live.execution_id)
 
 
 def test_five_seconds_are_enough_with_the_usual_lease(redis_url: str, folder: Path, holding: ModelServer) -> None:
@@ -230,7 +231,7 @@ def test_a_job_that_was_taken_but_never_started_comes_back(stack: Stack, worker:
     worker.popen.send_signal(signal.SIGSTOP)
     with stack.live("stray", "my name is Ada", "s") as live:
         with stack.redis() as client:
-            until(lambda: client.llen("rq:queue:chat:intermediate"), "the frozen one was given it", timeout_s=5)
+            until(lambda: client.llen("convoq:rq:queue:chat:intermediate"), "the frozen one was given it", timeout_s=5)
         stack.start_worker()
         assert live.text() == "Nice to meet you, Ada."
     worker.popen.send_signal(signal.SIGCONT)

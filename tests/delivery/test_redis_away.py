@@ -95,13 +95,13 @@ def ending(live: Live) -> tuple[str, list[dict[str, Any]]]:
 
 
 def nothing_is_stuck(server: Server) -> None:
-    names = ("convoq:lease", "convoq:waiting", "rq:wip:chat")
-    queues = ("rq:queue:chat", "rq:queue:chat:intermediate")
+    names = ("convoq:lease", "convoq:waiting", "convoq:rq:wip:chat")
+    queues = ("convoq:rq:queue:chat", "convoq:rq:queue:chat:intermediate")
     with redis.Redis(port=server.port, protocol=2) as client:
 
         def stuck() -> list[Any]:
             found = [client.zrange(name, 0, -1) for name in names] + [client.lrange(name, 0, -1) for name in queues]
-            return [*filter(None, found), *cast("list[bytes]", client.keys("rq:rl:*"))]
+            return [*filter(None, found), *cast("list[bytes]", client.keys("convoq:rq:rl:*"))]
 
         until(lambda: not stuck(), "an empty queue")
 

@@ -29,7 +29,7 @@ ACTIONS: tuple[Action, ...] = (
     *("admit", "admit", "take", "take", "write", "finish"),
     *("lose", "stale write", "stale finish", "stop waiting"),
 )
-QUEUE, BETWEEN = "rq:queue:chat", "rq:queue:chat:intermediate"
+QUEUE, BETWEEN = "convoq:rq:queue:chat", "convoq:rq:queue:chat:intermediate"
 DONE = Ended("success", {})
 
 
@@ -97,7 +97,7 @@ class Model:
         if found is None:
             return False
         one = found.decode()
-        names = [keys.execution(one), f"rq:job:{one}", BETWEEN, keys.LEASES, keys.WAITING, keys.joined(one)]
+        names = [keys.execution(one), f"convoq:rq:job:{one}", BETWEEN, keys.LEASES, keys.WAITING, keys.joined(one)]
         attempt, *_ = await self.pipe.run(self.claim, names, [one, "t", "worker", 60, 0])
         self.held.append(Hold(one, attempt, StreamWriter(self.outbox, one, attempt)))
         if attempt == 1:
@@ -139,7 +139,7 @@ class Model:
         for session, ids in self.accepted.items():
             left = [one for one in ids if one not in self.ended]
             slot = keys.session("wf", str(session))
-            allowed = await self.pipe.command("ZRANGE", f"rq:rl:{slot}:allowed", 0, -1)
+            allowed = await self.pipe.command("ZRANGE", f"convoq:rq:rl:{slot}:allowed", 0, -1)
             assert [one.decode() for one in allowed] == left[:1]
             running = [one for one in ids if await self.status(one) == "running"]
             assert running == [hold.id for hold in self.held if hold.id in ids]
@@ -163,7 +163,9 @@ class Model:
             log = await self.pipe.command("XRANGE", keys.stream_log(one), "-", "+")
             assert [Entry.unpack(fields[1]).end is not None for _, fields in log] == [False] * (len(log) - 1) + [True]
         left = [key.decode() for key in await self.pipe.command("KEYS", "*")]
-        assert not [key for key in left if key.startswith(("rq:rl", "rq:wip", QUEUE)) or key in TO_BE_EMPTY]
+        assert not [
+            key for key in left if key.startswith(("convoq:rq:rl", "convoq:rq:wip", QUEUE)) or key in TO_BE_EMPTY
+        ]
 
 
 TO_BE_EMPTY = (keys.LEASES, keys.WAITING)

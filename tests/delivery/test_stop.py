@@ -77,7 +77,7 @@ def test_a_message_that_waits_can_be_stopped(product: Stack) -> None:
             assert first.text() and third.text()
     assert [text for role, text in product.remembered("talks", "w") if role == "user"] == ["hello", "hello"]
     with product.redis() as client:
-        assert not client.keys("rq:rl:*talks*w*")
+        assert not client.keys("convoq:rq:rl:*talks*w*")
         assert client.zscore("convoq:waiting", second.execution_id) is None
 
 

@@ -130,9 +130,11 @@ def test_redis_without_a_credential_is_convoqs_own(parameters: dict[str, Any], t
     assert seen == [("s", "My Memory!", 5, ttl_s)]
 
 
-@pytest.mark.parametrize("key", ["convoq:exec:x", "rq:queue:chat"])
+@pytest.mark.parametrize(
+    "key", ["convoq:exec:x", "convoq:rq:queue:chat", "rq:queue:chat", "staging:lease", "staging:mem:w:s:Memory"]
+)
 def test_a_session_cannot_be_a_key_of_convoq(key: str) -> None:
-    with pytest.raises(NodeFailed, match="begins like the keys of convoq itself"):
+    with pytest.raises(NodeFailed, match="is like the keys of convoq itself"):
         asyncio.run(opened("memoryRedisChat", 1.5, {"host": "h"}, json={"sessionId": key}))
 
 

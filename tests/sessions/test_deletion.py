@@ -77,12 +77,12 @@ def test_nothing_is_left_of_a_failed_session(chats: Stack, server: redis.Redis) 
     reply = chats.say("broken", SECRET, SESSION)
     record = chats.execution(reply.headers["x-execution-id"])
     assert record["status"] == "error"
-    assert server.zscore("rq:failed:chat", record["id"]) is not None
+    assert server.zscore("convoq:rq:failed:chat", record["id"]) is not None
     assert places_of(server, SECRET)
     delete(chats, "broken")
     assert places_of(server, SECRET) == []
-    assert server.zscore("rq:failed:chat", record["id"]) is None
-    assert not server.exists(f"rq:job:{record['id']}", f"rq:results:{record['id']}")
+    assert server.zscore("convoq:rq:failed:chat", record["id"]) is None
+    assert not server.exists(f"convoq:rq:job:{record['id']}", f"convoq:rq:results:{record['id']}")
 
 
 def test_what_runs_and_what_waits_is_stopped_first(chats: Stack, server: redis.Redis) -> None:
@@ -97,7 +97,7 @@ def test_what_runs_and_what_waits_is_stopped_first(chats: Stack, server: redis.R
             assert chunks[-2]["content"] == "its session is deleted" or live is waiting, chunks
     until(lambda: server.zcard("convoq:lease") == 0, "no lease is left")
     assert places_of(server, SECRET) == [], "and nothing comes back"
-    assert server.llen("rq:queue:chat") == 0
+    assert server.llen("convoq:rq:queue:chat") == 0
     assert chats.say("slow", "my name is Ada", SESSION).status == 200, "the session is free again"
     delete(chats, "slow")
 

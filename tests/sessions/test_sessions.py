@@ -132,7 +132,9 @@ def test_every_key_of_a_session_has_a_time_to_live(redis_url: str) -> None:
         await desk.remember(execution, "s", 1)
         async with async_client(redis_url) as client:
             names = [key async for key in client.scan_iter(match="convoq:*", count=1000)]
-        mine = [key for key in names if desk.workflow.encode() in key or execution.encode() in key]
+        # RQ frees the place of a session when its last turn ends.
+        ours = [key for key in names if not key.startswith(b"convoq:rq:")]
+        mine = [key for key in ours if desk.workflow.encode() in key or execution.encode() in key]
         assert len(mine) >= 6, mine
         for key in mine:
             assert await desk.pipe.command("TTL", key) > 0, key

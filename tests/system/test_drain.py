@@ -69,9 +69,9 @@ def test_a_worker_drained_under_load_loses_nothing(stack: Stack) -> None:
     for worker in (first, second):
         assert any(name_of(worker) in record["worker"] for record in records)
     with stack.redis() as client:
-        assert client.llen("rq:queue:chat:intermediate") == client.llen("rq:queue:chat") == 0
-        assert client.zcard("convoq:lease") == client.zcard("rq:wip:chat") == 0
-        workers = client.smembers("rq:workers")
+        assert client.llen("convoq:rq:queue:chat:intermediate") == client.llen("convoq:rq:queue:chat") == 0
+        assert client.zcard("convoq:lease") == client.zcard("convoq:rq:wip:chat") == 0
+        workers = client.smembers("convoq:rq:workers")
     assert [name_of(second).encode() in worker for worker in workers] == [True]
 
 
@@ -89,8 +89,8 @@ def test_a_running_answer_is_finished_and_what_waits_is_left_to_others(stack: St
             assert stopping.stop() == 0
             assert stack.get(f"/api/v1/executions/{waiting.execution_id}").json["status"] == "queued"
             with stack.redis() as client:
-                assert client.lrange("rq:queue:chat", 0, -1) == [waiting.execution_id.encode()]
-                assert client.llen("rq:queue:chat:intermediate") == 0
+                assert client.lrange("convoq:rq:queue:chat", 0, -1) == [waiting.execution_id.encode()]
+                assert client.llen("convoq:rq:queue:chat:intermediate") == 0
             other = stack.start_worker()
             assert waiting.text() == "Based on the tools: Calculator returned 20."
             record = stack.execution(waiting.execution_id)
@@ -112,8 +112,8 @@ def test_a_message_that_meets_a_stopping_worker_is_handed_back(stack: Stack) -> 
     with stack.live("late", "What is 19 * 23?", "late") as live:
         assert stopping.stop() == 0
         with stack.redis() as client:
-            assert client.lrange("rq:queue:chat", 0, -1) == [live.execution_id.encode()]
-            assert client.llen("rq:queue:chat:intermediate") == 0
+            assert client.lrange("convoq:rq:queue:chat", 0, -1) == [live.execution_id.encode()]
+            assert client.llen("convoq:rq:queue:chat:intermediate") == 0
         stack.start_worker()
         assert live.text() == "Based on the tools: Calculator returned 437."
         assert stack.execution(live.execution_id)["attempt"] == 1

@@ -88,8 +88,8 @@ def test_both_workers_took_part_and_nothing_failed(conversations: list[Conversat
 
 def test_nothing_of_the_queue_is_left_behind(product: Stack, conversations: list[Conversation]) -> None:
     with product.redis() as client:
-        assert client.llen("rq:queue:chat") == 0
-        assert client.llen("rq:queue:chat:intermediate") == 0
-        assert client.zcard("rq:wip:chat") == 0
+        assert client.llen("convoq:rq:queue:chat") == 0
+        assert client.llen("convoq:rq:queue:chat:intermediate") == 0
+        assert client.zcard("convoq:rq:wip:chat") == 0
         assert client.zcard("convoq:lease") == 0
-        assert not [key for key in client.scan_iter("rq:rl:*") if b"crowd" in key]
+        assert not [key for key in client.scan_iter("convoq:rq:rl:*") if b"crowd" in key]

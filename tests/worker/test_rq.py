@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zlib
@@ -23,7 +24,7 @@ from tests.stack import Stack, chat_workflow, until
 SECRET = "tell nobody that 7 * 6 is my PIN"
 TIMEOUT_S = 1
 DB = "7"
-QUEUE = "rq:queue:chat"
+QUEUE = "convoq:rq:queue:chat"
 DEAD_MODEL = {
     "type": "@n8n/n8n-nodes-langchain.lmChatOpenAi",
     "typeVersion": 1.2,
@@ -65,7 +66,8 @@ def queue(client: redis.Redis) -> Queue:
 def rq_cli(stack: Stack, *arguments: str) -> str:
     """RQ's command line tool, as its users start it."""
     command = [sys.executable, "-m", "rq.cli", *arguments, "--url", stack.redis_url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    environment = {**os.environ, "RQ_KEY_PREFIX": "convoq:rq"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=True)
     return done.stdout
 
 

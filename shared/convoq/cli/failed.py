@@ -15,7 +15,6 @@ import typer
 from redis.asyncio import Redis
 from rich.console import Console
 from rich.table import Table
-from rq.job import Job
 
 from convoq import keys
 from convoq.cli.connect import connected, url_of
@@ -23,6 +22,7 @@ from convoq.cli.terminal import printable
 from convoq.delivery.admission import ChatQueue, MsgpackSerializer, Request, Terms, join
 from convoq.errors import Conflict, Displaced, Gone, Stopped, UnknownExecution
 from convoq.redis import Pipe, sync_client
+from convoq.rq import FailedJobRegistry, Job
 from convoq.settings import Settings
 
 ON_PURPOSE = (Stopped.code, Displaced.code)
@@ -89,7 +89,7 @@ async def retry(settings: Settings, data: Path, execution_id: str) -> str:
 
 
 def _registry(settings: Settings) -> str:
-    return f"rq:failed:{settings.queue}"
+    return FailedJobRegistry.key_template.format(settings.queue)
 
 
 async def _failed(client: Redis, execution_id: str) -> Failed | None:

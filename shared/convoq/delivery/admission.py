@@ -11,17 +11,12 @@ from typing import Any, cast
 import msgpack
 import msgspec
 import redis
-from rq import Queue
-from rq.job import Job, JobStatus
-from rq.rate_limit import RateLimitRegistry
-from rq.scripts import _build_hset_args
-from rq.utils import now as rq_now
-from rq.utils import utcformat
 
 from convoq import keys
 from convoq.errors import BadRequest, Overloaded, SessionBusy
 from convoq.ids import new_execution_id, new_token
 from convoq.redis import Argument, Pipe, load_script
+from convoq.rq import Job, JobStatus, Queue, RateLimitRegistry, build_hset_args, now, utcformat
 from convoq.settings import Settings, WhenBusy
 
 JOB_FUNCTION = "convoq.worker.job.run"
@@ -139,9 +134,9 @@ class ChatQueue:
                 *(keys.WAITING, keys.LEASES, once, keys.joined("")[len(keys.execution("")) :]),
             ],
             [
-                *(execution_id, key, settings.execution_ttl_s, utcformat(rq_now()), terms.when_busy),
+                *(execution_id, key, settings.execution_ttl_s, utcformat(now()), terms.when_busy),
                 *(settings.max_waiting, terms.merge_window_s, hashlib.sha256(item).hexdigest(), item),
-                *(settings.session_records_ttl_s, len(record), *record, *_build_hset_args(job)),
+                *(settings.session_records_ttl_s, len(record), *record, *build_hset_args(job)),
             ],
         )
         answer, found_id = what.decode(), found.decode()

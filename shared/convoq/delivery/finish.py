@@ -8,14 +8,13 @@ from typing import Literal
 
 import msgspec
 import redis
-from rq.rate_limit import RateLimitRegistry
-from rq.utils import now, utcformat
 
 from convoq import keys
 from convoq.delivery.admission import Slot
 from convoq.delivery.entries import Ended, Entry
 from convoq.memory.thread import THREAD_MAX
 from convoq.redis import Argument, Pipe, load_script
+from convoq.rq import RateLimitRegistry, now, utcformat
 from convoq.settings import Settings
 
 Who = Literal["running", "lapsed", "queued"]

@@ -11,13 +11,10 @@ from typing import cast
 
 import redis
 from redis.client import Pipeline
-from rq.executions import Execution
-from rq.job import Job, JobStatus
-from rq.utils import now
-from rq.worker import BaseWorker
 
 from convoq.delivery.entries import Status
 from convoq.redis import Argument
+from convoq.rq import BaseWorker, Execution, Job, JobStatus, Queue, now
 
 
 def words(pipeline: Pipeline) -> list[Argument]:
@@ -96,7 +93,7 @@ def cancelled(connection: redis.Redis, job: Job, message: str) -> list[Argument]
     pipeline = connection.pipeline()
     job.ended_at = now()
     _failed(job, "stopped", message, pipeline, None)
-    pipeline.lrem(f"rq:queue:{job.origin}", 1, job.id)
+    pipeline.lrem(Queue.redis_queue_namespace_prefix + job.origin, 1, job.id)
     return words(pipeline)
 
 

@@ -9,6 +9,7 @@ from convoq import keys
 from convoq.delivery.takeover import Takeover
 from convoq.errors import Unavailable
 from convoq.redis import Pipe, load_script
+from convoq.rq import PUBSUB_CHANNEL_TEMPLATE
 from convoq.settings import Settings
 
 ENDED = ("success", "error", "stopped")
@@ -46,6 +47,6 @@ class Stopper:
         """Tell the worker, by RQ's command channel and, should that be deaf, by a mark that its next renewal shows."""
         await self._pipe.run(
             self._script,
-            [keys.execution(execution_id), f"rq:pubsub:{worker}"],
+            [keys.execution(execution_id), PUBSUB_CHANNEL_TEMPLATE % worker],
             [reason, json.dumps({"command": "stop-job", "job_id": execution_id, "reason": reason})],
         )

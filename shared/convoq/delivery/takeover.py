@@ -14,9 +14,6 @@ from dataclasses import dataclass
 
 import redis
 import structlog
-from rq.executions import Execution
-from rq.job import Job
-from rq.utils import now, utcformat
 
 from convoq import keys
 from convoq.delivery import ledger
@@ -26,6 +23,7 @@ from convoq.delivery.finish import Finisher
 from convoq.errors import ConvoqError, Displaced, Stopped, WorkerLost
 from convoq.protocol import End, Error, Item, Metadata, Retry, decode_line, encode_line
 from convoq.redis import RECONNECT_S, Pipe, load_script
+from convoq.rq import Execution, Job, Queue, now, utcformat
 from convoq.settings import Settings
 
 log = structlog.get_logger()
@@ -138,7 +136,7 @@ class Takeover:
         commands = ledger.abandoned(self._connection, job, self._execution(record), None)
         done = await self._pipe.run(
             self._requeue,
-            [keys.execution(record.id), keys.LEASES, keys.WAITING, f"rq:queue:{record.queue}"],
+            [keys.execution(record.id), keys.LEASES, keys.WAITING, Queue.redis_queue_namespace_prefix + record.queue],
             [record.id, record.attempt, note, *commands],
         )
         if done:

@@ -5,7 +5,7 @@
 local executions = redis.call('ZRANGE', KEYS[2], 0, -1)
 local alive = {}
 for _, id in ipairs(executions) do
-    local status = redis.call('HGET', 'convoq:exec:' .. id, 'status')
+    local status = redis.call('HGET', PREFIX .. 'exec:' .. id, 'status')
     if status == 'queued' or status == 'running' then
         alive[#alive + 1] = id
     end
@@ -20,18 +20,19 @@ local function remove(...)
 end
 
 for _, id in ipairs(executions) do
-    local execution, job = 'convoq:exec:' .. id, 'rq:job:' .. id
+    local execution, job = PREFIX .. 'exec:' .. id, RQ_PREFIX .. 'job:' .. id
     local queue = redis.call('HGET', execution, 'queue') or redis.call('HGET', job, 'origin')
     if queue then
         for _, registry in ipairs({ 'failed', 'finished', 'canceled', 'deferred', 'scheduled' }) do
-            redis.call('ZREM', 'rq:' .. registry .. ':' .. queue, id)
+            redis.call('ZREM', RQ_PREFIX .. registry .. ':' .. queue, id)
         end
-        redis.call('LREM', 'rq:queue:' .. queue, 0, id)
+        redis.call('LREM', RQ_PREFIX .. 'queue:' .. queue, 0, id)
     end
     redis.call('ZREM', KEYS[5], id)
     redis.call('ZREM', KEYS[6], id)
     remove(execution, execution .. ':log', execution .. ':data', execution .. ':more', execution .. ':files')
-    remove(job, job .. ':dependents', job .. ':dependencies', 'rq:results:' .. id, 'rq:executions:' .. id)
+    remove(job, job .. ':dependents', job .. ':dependencies', RQ_PREFIX .. 'results:' .. id,
+        RQ_PREFIX .. 'executions:' .. id)
 end
 for _, key in ipairs(redis.call('ZRANGE', KEYS[3], 0, -1)) do
     remove(key)

@@ -1,5 +1,6 @@
 -- What is kept of a session, for a list. KEYS: its executions, its other keys, its thread
 -- Returns {executions, exchanges in the thread, bytes, time-to-live of what is remembered in s (-1: nothing is)}
+local MEMORIES = PREFIX .. 'mem:'
 local bytes, ttl = 0, -1
 local function count(key)
     local left = redis.call('TTL', key)
@@ -10,7 +11,7 @@ local function count(key)
 end
 count(KEYS[3])
 for _, key in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
-    if string.sub(key, 1, 11) == 'convoq:mem:' then
+    if string.sub(key, 1, #MEMORIES) == MEMORIES then
         count(key)
     end
 end

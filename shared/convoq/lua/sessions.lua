@@ -12,7 +12,7 @@ local function seen(slot, id, now, ttl)
     if not session then
         return
     end
-    local list, executions = 'convoq:sessions:' .. workflow, 'convoq:session:' .. slot
+    local list, executions = PREFIX .. 'sessions:' .. workflow, PREFIX .. 'session:' .. slot
     redis.call('ZADD', list, now, session)
     redis.call('ZREMRANGEBYSCORE', list, '-inf', now - ttl)
     longer(list, ttl)
@@ -24,7 +24,7 @@ end
 -- A key with this time-to-live holds something of the session.
 local function belongs(slot, key, ttl)
     local now = tonumber(redis.call('TIME')[1])
-    local others = 'convoq:session:' .. slot .. ':keys'
+    local others = PREFIX .. 'session:' .. slot .. ':keys'
     redis.call('ZADD', others, now + ttl, key)
     redis.call('ZREMRANGEBYSCORE', others, '-inf', now - 1)
     longer(others, ttl)

@@ -1,7 +1,7 @@
 -- RQ's rate limiter, as in rq/rate_limit.py (ACQUIRE_AND_ENQUEUE_SCRIPT): let the longest waiting job of the session
 -- through while its one slot is free, so the turns of a session run one after the other. One thing is added: a message
 -- that others may still join (`not_before`) is not let through before its time.
-local QUEUE_PREFIX, JOB_PREFIX, EXECUTION_PREFIX = 'rq:queue:', 'rq:job:', 'convoq:exec:'
+local QUEUE_PREFIX, JOB_PREFIX, EXECUTION_PREFIX = RQ_PREFIX .. 'queue:', RQ_PREFIX .. 'job:', PREFIX .. 'exec:'
 
 local function server_time()
     local time = redis.call('TIME')

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from convoq import keys
+
 
 @dataclass(frozen=True)
 class Script:
@@ -17,9 +19,9 @@ class Script:
 
 @cache
 def load_script(name: str) -> Script:
-    """`lua/NAME.lua`, with each line `--!include OTHER` replaced by that file."""
+    """`lua/NAME.lua`, with each line `--!include OTHER` replaced by that file. Before it is what keys begin with."""
     folder = files("convoq") / "lua"
-    lines = []
+    lines = [f"local PREFIX, RQ_PREFIX = '{keys.PREFIX}', '{keys.RQ_PREFIX}'"]
     for line in (folder / f"{name}.lua").read_text().splitlines():
         if line.startswith("--!include "):
             line = (folder / f"{line.split()[1]}.lua").read_text()

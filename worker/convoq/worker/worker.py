@@ -16,11 +16,6 @@ import redis
 import structlog
 from redis.asyncio import Redis as AsyncRedis
 from redis.exceptions import RedisError
-from rq.command import parse_payload
-from rq.executions import Execution
-from rq.job import Job
-from rq.suspension import WORKERS_SUSPENDED
-from rq.worker import BaseWorker, WorkerStatus
 
 from convoq import keys
 from convoq.delivery import ledger
@@ -29,6 +24,7 @@ from convoq.delivery.finish import Finisher
 from convoq.delivery.takeover import Takeover
 from convoq.errors import Fenced, Stopped, WorkerLost
 from convoq.redis import CONNECT_ERRORS, REPLY_TIMEOUT_S, Argument, Pipe, async_client, load_script
+from convoq.rq import WORKERS_SUSPENDED, BaseWorker, Execution, Job, WorkerStatus, parse_payload
 from convoq.settings import Settings
 from convoq.worker.job import Claim, Result, RunJob
 

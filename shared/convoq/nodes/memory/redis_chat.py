@@ -18,8 +18,6 @@ from convoq.nodes.memory.session import SessionMemoryNode, SessionParameters, se
 if TYPE_CHECKING:
     from convoq.contract.definition import Node
 
-RESERVED = (keys.PREFIX, "rq:")
-
 
 class RedisChatParameters(SessionParameters):
     """`session_ttl` is in seconds, 0 for ever. `format` is convoq's own parameter: `n8n` is what n8n reads and writes,
@@ -54,8 +52,8 @@ class RedisChatMemoryNode(SessionMemoryNode[RedisChatParameters]):
             session = await session_of(ctx, item_index)
             return services.open_memory(ctx.execution, session, ctx.node.name, window=window, ttl_s=ttl_s)
         key = await self.session(ctx, item_index)
-        if key.startswith(RESERVED):
-            raise NodeFailed(f"session key {key[:100]!r} begins like the keys of convoq itself")
+        if keys.is_reserved(key):
+            raise NodeFailed(f"session key {key[:100]!r} is like the keys of convoq itself")
         server = services.part(MemoryParts).pools.redis(fields)
         options: dict[str, Any] = {"window": window, "ttl_s": parameters.session_ttl}
         if server is services.part(MemoryParts).pools.own:
