@@ -13,7 +13,6 @@ import pytest
 from typer.main import get_command
 
 from convoq.cli.main import app
-from convoq.nodes.registry import NODES
 from tests.cli.support import needs_curl, running_up
 from tests.docs.made import made
 from tests.stack import ROOT
@@ -53,15 +52,6 @@ def test_make_targets_exist() -> None:
 def test_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", TEXT):
         assert (ROOT / target).exists(), target
-
-
-def test_every_node_type_is_listed_with_its_versions() -> None:
-    listed = {
-        (name, float(low), float(high or low))
-        for row in re.findall(r"^\| .*\| .*`.*\|$", TEXT, re.MULTILINE)
-        for name, low, high in re.findall(r"`(\w+)` ([\d.]+)(?: – ([\d.]+))?", row)
-    }
-    assert listed == {(node.type.rpartition(".")[2], *map(float, node.versions)) for node in NODES}
 
 
 @pytest.mark.slow

@@ -14,9 +14,9 @@ import structlog
 from convoq.contract.memory import History, Turn, check_size
 from convoq.errors import MemoryFailed, NodeFailed
 from convoq.memory.n8n_messages import MARK, read_turns, stored_messages
-from convoq.memory.pools import CONNECT_S, MAX_CONNECTIONS, REPLY_S, MongoCredential
 from convoq.memory.redis_list import BeforeWrite
 from convoq.memory.repair import sendable
+from convoq.memory.servers import CONNECT_S, MAX_CONNECTIONS, REPLY_S, MongoCredential
 
 if TYPE_CHECKING:
     from pymongo import AsyncMongoClient

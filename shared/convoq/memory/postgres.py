@@ -18,9 +18,9 @@ import structlog
 from convoq.contract.memory import MAX_SESSION_BYTES, History, Turn, check_size, session_too_large
 from convoq.errors import MemoryFailed, NodeFailed
 from convoq.memory.n8n_messages import MARK, decode_message, encode_message, read_turns, stored_messages
-from convoq.memory.pools import CONNECT_S, MAX_CONNECTIONS, REPLY_S, PostgresCredential
 from convoq.memory.redis_list import BeforeWrite
 from convoq.memory.repair import sendable
+from convoq.memory.servers import CONNECT_S, MAX_CONNECTIONS, REPLY_S, PostgresCredential
 
 if TYPE_CHECKING:
     import asyncpg

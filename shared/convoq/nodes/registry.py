@@ -1,49 +1,60 @@
-"""The node types there are. To add one: its file, and its class here."""
+"""The node types there are. To add one: its file, and its line here.
+
+A node's module is imported when a workflow first uses it: sixty of them would else cost every start a second.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+
+import structlog
 
 from convoq.contract.node import AnyNode
-from convoq.nodes.agents.agent import AgentNode
-from convoq.nodes.data.edit_fields import EditFieldsNode
-from convoq.nodes.memory.chat_history import ChatHistoryNode
-from convoq.nodes.memory.manager import MemoryManagerNode
-from convoq.nodes.memory.mongodb_chat import MongoChatMemoryNode
-from convoq.nodes.memory.postgres_chat import PostgresChatMemoryNode
-from convoq.nodes.memory.redis_chat import RedisChatMemoryNode
-from convoq.nodes.memory.simple import MotorheadMemoryNode, SimpleMemoryNode, XataMemoryNode, ZepMemoryNode
-from convoq.nodes.memory.summary import SummaryMemoryNode
-from convoq.nodes.memory.token_window import TokenWindowMemoryNode
-from convoq.nodes.memory.whole import WholeMemoryNode
-from convoq.nodes.memory.window import WindowMemoryNode
-from convoq.nodes.models.mock_chat import MockChatModelNode
-from convoq.nodes.models.openai_chat import OpenAIChatModelNode
-from convoq.nodes.tools.calculator import CalculatorNode
-from convoq.nodes.triggers.chat_trigger import ChatTriggerNode, ManualChatTriggerNode
 
-NODES: tuple[type[AnyNode], ...] = (
-    ChatTriggerNode,
-    ManualChatTriggerNode,
-    AgentNode,
-    OpenAIChatModelNode,
-    MockChatModelNode,
-    SimpleMemoryNode,
-    RedisChatMemoryNode,
-    PostgresChatMemoryNode,
-    MongoChatMemoryNode,
-    ZepMemoryNode,
-    XataMemoryNode,
-    MotorheadMemoryNode,
-    WindowMemoryNode,
-    SummaryMemoryNode,
-    TokenWindowMemoryNode,
-    WholeMemoryNode,
-    MemoryManagerNode,
-    ChatHistoryNode,
-    CalculatorNode,
-    EditFieldsNode,
-)
+log = structlog.get_logger()
+
+PLUGINS = "convoq.nodes"
+"""The entry-point group of other packages' nodes: `"type.name" = "package.module:NodeClass"`."""
+LANGCHAIN = "@n8n/n8n-nodes-langchain"
+
+NODES: Mapping[str, str] = {
+    # triggers
+    f"{LANGCHAIN}.chatTrigger": "triggers.chat_trigger:ChatTriggerNode",
+    f"{LANGCHAIN}.manualChatTrigger": "triggers.chat_trigger:ManualChatTriggerNode",
+    # flow
+    # data
+    "n8n-nodes-base.set": "data.edit_fields:EditFieldsNode",
+    # agents and chains
+    f"{LANGCHAIN}.agent": "agents.agent:AgentNode",
+    # models
+    f"{LANGCHAIN}.lmChatOpenAi": "models.openai_chat:OpenAIChatModelNode",
+    "convoq.lmChatMock": "models.mock_chat:MockChatModelNode",
+    f"{LANGCHAIN}.lmChatMock": "models.mock_chat:MockChatModelNode",
+    # output parsers
+    # tools
+    f"{LANGCHAIN}.toolCalculator": "tools.calculator:CalculatorNode",
+    # memory
+    f"{LANGCHAIN}.memoryBufferWindow": "memory.simple:SimpleMemoryNode",
+    f"{LANGCHAIN}.memoryRedisChat": "memory.redis_chat:RedisChatMemoryNode",
+    f"{LANGCHAIN}.memoryPostgresChat": "memory.postgres_chat:PostgresChatMemoryNode",
+    f"{LANGCHAIN}.memoryMongoDbChat": "memory.mongodb_chat:MongoChatMemoryNode",
+    f"{LANGCHAIN}.memoryZep": "memory.simple:ZepMemoryNode",
+    f"{LANGCHAIN}.memoryXata": "memory.simple:XataMemoryNode",
+    f"{LANGCHAIN}.memoryMotorhead": "memory.simple:MotorheadMemoryNode",
+    f"{LANGCHAIN}.memoryManager": "memory.manager:MemoryManagerNode",
+    "convoq.windowMemory": "memory.window:WindowMemoryNode",
+    "window_memory": "memory.window:WindowMemoryNode",
+    "convoq.memorySummary": "memory.summary:SummaryMemoryNode",
+    "summary_memory": "memory.summary:SummaryMemoryNode",
+    "convoq.memoryTokenWindow": "memory.token_window:TokenWindowMemoryNode",
+    "convoq.memoryWhole": "memory.whole:WholeMemoryNode",
+    "whole_memory": "memory.whole:WholeMemoryNode",
+    "convoq.chatHistory": "memory.chat_history:ChatHistoryNode",
+    "chat_history": "memory.chat_history:ChatHistoryNode",
+    # retrieval
+}
 
 
 def by_type(nodes: Iterable[type[AnyNode]]) -> Mapping[str, AnyNode]:
@@ -51,4 +62,30 @@ def by_type(nodes: Iterable[type[AnyNode]]) -> Mapping[str, AnyNode]:
     return {name: made for node in nodes for made in [node()] for name in (node.type, *node.aliases)}
 
 
-REGISTRY = by_type(NODES)
+class Registry(Mapping[str, AnyNode]):
+    """Node types by their full names: convoq's own, and those of installed packages."""
+
+    def __init__(self, nodes: Mapping[str, str], plugins: str = PLUGINS) -> None:
+        self._places = {name: f"{__package__}.{place}" for name, place in nodes.items()}
+        for point in entry_points(group=plugins):
+            if point.name in self._places:
+                log.warning("a package's node has the name of one of convoq's: left out", type=point.name)
+            else:
+                self._places[point.name] = point.value
+        self._made: dict[str, AnyNode] = {}
+
+    def __getitem__(self, name: str) -> AnyNode:
+        if (made := self._made.get(name)) is not None:
+            return made
+        module, _, attribute = self._places[name].partition(":")
+        node: AnyNode = getattr(import_module(module), attribute)()
+        return self._made.setdefault(name, node)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+REGISTRY = Registry(NODES)

@@ -37,13 +37,16 @@ class _Retired(SimpleMemoryNode):
 
 
 class ZepMemoryNode(_Retired):
+    title = "Zep (kept as Simple Memory)"
     type = "@n8n/n8n-nodes-langchain.memoryZep"
 
 
 class XataMemoryNode(_Retired):
+    title = "Xata (kept as Simple Memory)"
     type = "@n8n/n8n-nodes-langchain.memoryXata"
     versions = (1, 1.5)
 
 
 class MotorheadMemoryNode(_Retired):
+    title = "Motorhead (kept as Simple Memory)"
     type = "@n8n/n8n-nodes-langchain.memoryMotorhead"

@@ -15,5 +15,6 @@ class ChatTriggerNode(ChatTrigger):
 class ManualChatTriggerNode(ChatTriggerNode):
     """The older sibling without parameters."""
 
+    title = "Chat Trigger (old)"
     type = "@n8n/n8n-nodes-langchain.manualChatTrigger"
     versions = (1, 1.1)

@@ -1,0 +1,4 @@
+"""Sub-nodes that supply chat models.
+
+Parameters in, a model of `convoq.models` out.
+"""
