@@ -24,6 +24,8 @@
         │   ├── CredentialMissing   500 credential_missing
         │   ├── ExpressionFailed    500 expression_failed
         │   ├── ModelFailed         502 model_failed
+        │   │   ├── ModelTimedOut   504 model_timed_out
+        │   │   └── EmptyAnswer     502 empty_answer     (neither text nor a tool call)
         │   ├── ToolFailed          500 tool_failed
         │   ├── MemoryFailed        500 memory_failed
         │   ├── StoreFailed         502 store_failed     (a vector store)
@@ -192,6 +194,14 @@ class ExpressionFailed(NodeFailed):
 
 class ModelFailed(NodeFailed):
     status, code = 502, "model_failed"
+
+
+class ModelTimedOut(ModelFailed):
+    status, code = 504, "model_timed_out"
+
+
+class EmptyAnswer(ModelFailed):
+    code = "empty_answer"
 
 
 class ToolFailed(NodeFailed):

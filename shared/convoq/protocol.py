@@ -1,24 +1,33 @@
 """The wire: every line a client can read, one type each, no logic.
 
 A streamed answer is NDJSON, one object per line: `begin` and `end` enclose one model call that emits text, `item` is a
-piece of it. The last line of every answer is an `end`; an `error` always has content and is followed by an `end`.
-Clients ignore the types they do not know (`keepalive`, `queued`, `retry`). The shape is n8n's `StructuredChunk`,
-with `seq` added: gap-free from 0 within one execution (a `keepalive` has none, it is not part of the log).
+piece of it, `reasoning` (for who asked for it) a piece of what the model thinks. The last line of every answer is an
+`end`; an `error` always has content and is followed by an `end`. Clients ignore the types they do not know
+(`keepalive`, `queued`, `retry`). The shape is n8n's `StructuredChunk`, with `seq` added: gap-free from 0 within one
+execution (a `keepalive` has none, it is not part of the log).
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
+from msgspec import UNSET, UnsetType
+
+Cut = Literal["length", "content_filter"]
+"""Why an answer is not all that the model would have said: its limit of tokens, the provider's content filter."""
 
 
 class Metadata(msgspec.Struct, rename="camel"):
-    """Which node run a chunk belongs to. `timestamp` is in milliseconds since 1970."""
+    """Which node run a chunk belongs to. `timestamp` is in milliseconds since 1970; `finish_reason` is there at the
+    `end` of a text that was cut off."""
 
     node_id: str
     node_name: str
     item_index: int = 0
     run_index: int = 0
     timestamp: int = 0
+    finish_reason: Cut | UnsetType = UNSET
 
 
 class Chunk(msgspec.Struct, omit_defaults=True, tag_field="type"):
@@ -31,6 +40,12 @@ class Begin(Chunk, tag="begin"):
 
 
 class Item(Chunk, tag="item"):
+    content: str
+    metadata: Metadata
+    seq: int = -1
+
+
+class Reasoning(Chunk, tag="reasoning"):
     content: str
     metadata: Metadata
     seq: int = -1
@@ -68,6 +83,6 @@ class Keepalive(Chunk, tag="keepalive"):
     pass
 
 
-type_of_line = Begin | Item | End | Error | Queued | Retry | Keepalive
+type_of_line = Begin | Item | Reasoning | End | Error | Queued | Retry | Keepalive
 encode_line = msgspec.json.Encoder().encode
 decode_line = msgspec.json.Decoder(type_of_line).decode

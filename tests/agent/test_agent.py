@@ -17,10 +17,11 @@ from convoq.contract.model import (
     ToolMessage,
     UserMessage,
 )
-from convoq.errors import Fenced, MemoryFailed, ModelFailed, ToolFailed
+from convoq.errors import EmptyAnswer, Fenced, MemoryFailed, ModelFailed, ToolFailed
 from convoq.memory.local import LocalMemories
+from convoq.models.hearing import MAX_CALLS
 from convoq.models.mock import MockModel
-from convoq.nodes.agents.loop import MAX_CALLS, MAX_RESULT_CHARS
+from convoq.nodes.agents.loop import MAX_RESULT_CHARS
 from tests.agent.harness import (
     CALCULATOR,
     MEMORY,
@@ -303,11 +304,25 @@ def test_a_model_that_fails_leaves_nothing_behind() -> None:
     assert bench.runs_of("Model")[0].error == {"code": "model_failed", "message": "gone"}
 
 
-def test_an_empty_answer_is_given_but_not_remembered() -> None:
+def test_an_empty_answer_is_asked_for_again() -> None:
     memories = LocalMemories()
-    bench = run_agent({"Model": ScriptedModel([[]])}, memory=SIMPLE_MEMORY, memories=memories, streaming=True)
-    assert bench.output == {"output": ""}
+    model = ScriptedModel([["  "], ["Hello"]])
+    bench = run_agent({"Model": model}, memory=SIMPLE_MEMORY, memories=memories, streaming=True)
+    assert bench.output == {"output": "Hello"}
+    assert bench.lines == ["begin", "item Hello", "end"]
+    assert model.asked[0] == model.asked[1]
+    assert [run.error and run.error["code"] for run in bench.runs_of("Model")] == ["empty_answer", None]
+    assert [turn.answer for turn in turns(memories)] == ["Hello"]
+
+
+def test_a_model_that_answers_nothing_is_an_error() -> None:
+    memories = LocalMemories()
+    model = ScriptedModel([[]])
+    bench = run_agent({"Model": model}, memory=SIMPLE_MEMORY, memories=memories, streaming=True)
+    assert isinstance(bench.outcome.error, EmptyAnswer)
+    assert "model 'scripted' answered nothing: neither a text nor a tool call" in bench.outcome.error.message
     assert bench.chunks == []
+    assert len(model.asked) == 2
     assert turns(memories) == []
 
 

@@ -55,7 +55,11 @@ FAILURES: dict[str, tuple[Answer, str]] = {
     "silence": (streams(then="hang"), "sent nothing for 0.3 s"),
     "tool calls for ever": (streams(tool_call("Calculator", '{"input":"1+1"}')), "no answer after 3 model calls"),
 }
-CODES = {"tool calls for ever": ("too_many_iterations", 500)}
+CODES = {
+    "tool calls for ever": ("too_many_iterations", 500),
+    "half a stream, then silence": ("model_timed_out", 504),
+    "silence": ("model_timed_out", 504),
+}
 
 
 def check_stream(lines: Sequence[dict[str, Any]], code: str, said: str) -> None:

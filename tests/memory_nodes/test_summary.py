@@ -81,18 +81,20 @@ def test_a_limit_of_tokens() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("reply", [[ModelFailed("overloaded")], ["   "]])
-def test_when_the_model_fails_nothing_is_lost(reply: list[Any]) -> None:
+@pytest.mark.parametrize(
+    ("replies", "code"), [([[ModelFailed("overloaded")]], "model_failed"), ([["   "], []], "empty_answer")]
+)
+def test_when_the_model_fails_nothing_is_lost(replies: list[list[Any]], code: str) -> None:
     """The answer stands, the turns stay, the next turn tries again, and the run data says what went wrong."""
 
     async def main() -> None:
-        writer = ScriptedModel([reply, ["notes"]])
+        writer = ScriptedModel([*replies, ["notes"]])
         chat = lab(writer)
         await talk(chat, 3)
         said = await chat.say("question 4", execution="x4")
         assert said.outcome.reply == {"output": "answer 4"}
-        (run,) = said.of("Writer", "ai_languageModel")
-        assert run.error is not None and run.error["code"] == "model_failed"
+        runs = said.of("Writer", "ai_languageModel")
+        assert [run.error and run.error["code"] for run in runs] == [code] * len(replies)
         assert [turn.user for turn in await chat.stored()] == [f"question {n}" for n in range(1, 5)]
         await talk(chat, 1, first=5)
         assert [turn.user for turn in await chat.stored()] == [f"{BEGINS}notes", "question 5"]

@@ -23,7 +23,7 @@ from convoq.contract.model import (
     ToolSpec,
     UserMessage,
 )
-from convoq.errors import ModelFailed
+from convoq.errors import ModelFailed, ModelTimedOut
 from convoq.models.openai import OpenAIModel
 from tests.models.server import (
     DONE,
@@ -160,7 +160,8 @@ LIMIT = {"error": {"message": "Rate limit reached"}}
         (streams(delta("Hal")), None, "stream ended early"),
         (streams(delta("Hal"), then="cut"), None, "stream ended early"),
         (streams(then="cut"), None, "stream ended early"),
-        (streams(delta("Hal"), b"data: oops\n\n"), None, "no chat completion: 'oops'"),
+        (streams(delta("Hal"), b"data: oops\n\n"), None, "stream ended early"),
+        (streams(delta("Hal"), *[b"data: oops\n\n"] * 10), None, "no chat completion: 'oops'"),
         (streams(delta("Hal"), event(error={"message": f"failed with {KEY}"})), None, "failed: failed with …"),
         (streams(b"data: " + b"x" * (1 << 20)), None, "larger than 1048576 bytes"),
     ],
@@ -225,14 +226,14 @@ def test_how_often_it_is_tried(answer: Answer, requests: int) -> None:
 
 def test_a_silent_server_times_out() -> None:
     hangs = streams(delta("Hal"), then="hang")
-    deltas, _, failure = ask(hangs, settings=ModelSettings(timeout_s=0.1))
+    deltas, _, failure = ask(hangs, settings=ModelSettings(between_chunks_timeout_s=0.1))
     assert deltas == [TextDelta("Hal")]
-    assert failure is not None and "sent nothing for 0.1 s" in failure.message
+    assert isinstance(failure, ModelTimedOut) and "sent nothing for 0.1 s in the middle" in failure.message
 
 
 def test_a_server_that_leaves_the_connection_open_after_its_finish_reason() -> None:
     hangs = streams(delta("Hallo"), delta(None, "stop"), then="hang")
-    deltas, _, failure = ask(hangs, settings=ModelSettings(timeout_s=0.1))
+    deltas, _, failure = ask(hangs, settings=ModelSettings(between_chunks_timeout_s=0.1))
     assert failure is None
     assert deltas == [TextDelta("Hallo"), Finish("stop", 0, 0)]
 

@@ -92,7 +92,7 @@ def test_what_is_sent_and_calls() -> None:
     (tool,) = info.function_tools
     assert (tool.name, tool.description, tool.parameters_json_schema) == ("calc", "adds", SCHEMA)
     assert dict(info.model_settings or {}) == {
-        "timeout": 60.0,
+        "timeout": 180.0,
         "temperature": 0.5,
         "max_tokens": 9,
         "top_p": 0.1,

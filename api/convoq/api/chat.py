@@ -15,7 +15,7 @@ from convoq.api.cors import allowed
 from convoq.api.executions import end_in_the_way
 from convoq.api.history import previous_session
 from convoq.api.page import PageConfig, chat_page, page_headers
-from convoq.api.reply import Form, JsonReply, StreamReply, negotiate
+from convoq.api.reply import Form, JsonReply, StreamReply, negotiate, wants_reasoning
 from convoq.api.state import State, state_of
 from convoq.api.triggers import Chat
 from convoq.delivery.admission import RETRY_AFTER_S, Admitted, Request, Terms
@@ -57,8 +57,10 @@ async def receive_message(http: HttpRequest) -> Response:
     message = await read_chat_request(http, state.settings, require_session=options.require_session_id)
     if message.action == "loadPreviousSession":
         return await previous_session(state, chat, message)
-    form = negotiate(http.headers.get("accept", ""), chat.trigger.parameters.response_mode)
-    return await run(state, chat, message, form, terms_of(http, state, chat))
+    accept = http.headers.get("accept", "")
+    form = negotiate(accept, chat.trigger.parameters.response_mode)
+    reasoning = wants_reasoning(accept)
+    return await run(state, chat, message, form, terms_of(http, state, chat), reasoning=reasoning)
 
 
 def check_access(http: HttpRequest, chat: Chat) -> None:
@@ -83,7 +85,9 @@ def terms_of(http: HttpRequest, state: State, chat: Chat) -> Terms:
     )
 
 
-async def run(state: State, chat: Chat, message: ChatRequest, form: Form, terms: Terms) -> Response:
+async def run(
+    state: State, chat: Chat, message: ChatRequest, form: Form, terms: Terms, *, reasoning: bool = False
+) -> Response:
     request = Request(
         workflow_id=chat.workflow.id,
         version=chat.workflow.version,
@@ -91,6 +95,7 @@ async def run(state: State, chat: Chat, message: ChatRequest, form: Form, terms:
         session_id=message.session_id,
         item=message.item,
         stream=form in (Form.NDJSON, Form.SSE),
+        reasoning=reasoning,
     )
     async with AsyncExitStack() as listening:
         reader = state.hub.reader(state.queue.new_id())

@@ -36,6 +36,16 @@ NDJSON_KEEPALIVE = encode_line(Keepalive()) + b"\n"
 SSE_KEEPALIVE = b": keepalive\n\n"
 
 
+def wants_reasoning(accept: str) -> bool:
+    """Whether the client asked for what models think, by a parameter of its form: `text/event-stream; reasoning=true`.
+    One that does not know of it, as n8n's widget, is sent none."""
+    for part in accept.lower().split(","):
+        media, *options = (piece.strip() for piece in part.split(";"))
+        if media in BY_ACCEPT and "reasoning=true" in options:
+            return True
+    return False
+
+
 def negotiate(accept: str, response_mode: str) -> Form:
     """The first form that `Accept` names and convoq has; for `*/*` or nothing, what the response mode says."""
     for part in accept.split(","):

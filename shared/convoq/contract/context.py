@@ -15,6 +15,7 @@ from convoq.contract.parameters import Parameters
 from convoq.contract.run_data import Tokens
 from convoq.contract.services import Services
 from convoq.contract.waiting import Wait
+from convoq.protocol import Cut
 
 P_co = TypeVar("P_co", bound=Parameters, covariant=True)
 T = TypeVar("T")
@@ -118,7 +119,19 @@ class Context(Protocol[P_co]):
         """Whether somebody listens for chunks. With nobody there, do not make any."""
         ...
 
-    async def send_chunk(self, kind: Literal["begin", "item", "end"], item_index: int, text: str = "") -> None: ...
+    def wants_reasoning(self) -> bool:
+        """Whether the client asked for what models think, too."""
+        ...
+
+    async def send_chunk(
+        self,
+        kind: Literal["begin", "reasoning", "item", "end"],
+        item_index: int,
+        text: str = "",
+        cut: Cut | None = None,
+    ) -> None:
+        """`text` is for `reasoning` and `item`; `cut` tells at an `end` why the text is not whole."""
+        ...
 
     def note(self, sentence: str) -> None:
         """Tell people, in the node's run data, what was odd though it worked."""

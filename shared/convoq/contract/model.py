@@ -25,8 +25,11 @@ class UserMessage(msgspec.Struct, frozen=True, tag="user", tag_field="role"):
 
 
 class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant", tag_field="role"):
+    """`reasoning` is what the model thought before it asked for tools: within a turn some servers want it back."""
+
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
+    reasoning: str = ""
 
 
 class ToolMessage(msgspec.Struct, frozen=True, tag="tool", tag_field="role"):
@@ -49,7 +52,8 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 class ModelSettings(msgspec.Struct, frozen=True):
-    """`None` leaves a knob to the provider. `timeout_s` bounds the wait for the next byte, not the whole answer."""
+    """`None` leaves a knob to the provider. The time-outs bound waits, not the whole answer: that for the first byte
+    counts from the request, that between chunks from the byte before."""
 
     temperature: float | None = None
     max_tokens: int | None = None
@@ -58,11 +62,18 @@ class ModelSettings(msgspec.Struct, frozen=True):
     presence_penalty: float | None = None
     response_format: str | None = None
     reasoning_effort: str | None = None
-    timeout_s: float = 60.0
+    first_byte_timeout_s: float = 120.0
+    between_chunks_timeout_s: float = 60.0
     max_retries: int = 2
 
 
 class TextDelta(msgspec.Struct, frozen=True):
+    text: str
+
+
+class ReasoningDelta(msgspec.Struct, frozen=True):
+    """What the model thinks: no part of its answer."""
+
     text: str
 
 
@@ -73,21 +84,29 @@ class CallDelta(msgspec.Struct, frozen=True):
 
 
 class Finish(msgspec.Struct, frozen=True):
-    """Always the last delta of a good answer. Tokens are 0 where the provider does not tell."""
+    """Always the last delta of a good answer.
+
+    `reason` is `stop`, `tool_calls`, `length` (a limit of tokens was reached), `content_filter`, or the provider's own
+    word where it means none of these. Tokens are 0 where the provider does not tell; `reasoning_tokens` are a part of
+    `completion_tokens`. `skipped` counts the pieces of the answer that could not be read.
+    """
 
     reason: str
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    reasoning_tokens: int = 0
+    skipped: int = 0
 
 
-Delta = TextDelta | CallDelta | Finish
+Delta = TextDelta | ReasoningDelta | CallDelta | Finish
 
 
 class Model(Protocol):
     """A chat model, ready to be called. Safe to share between executions. `settings` are those its node was given.
 
     `stream` raises `ModelFailed` (status, provider's message, never a key) and must not swallow cancellation:
-    cancelling the iteration, or closing the generator, closes the provider's connection.
+    cancelling the iteration, or closing the generator, closes the provider's connection. Nodes do not call it but
+    ask through `convoq.models.asking`, which deals with what all models may do wrong.
     """
 
     name: str

@@ -38,8 +38,8 @@ class MsgpackSerializer:
 class Request(msgspec.Struct, frozen=True):
     """What one execution is asked to do: the job's arguments.
 
-    `item` is the Chat Trigger's output; `stream` tells that somebody listens for chunks; `version` is the workflow's
-    content hash as the API saw it.
+    `item` is the Chat Trigger's output; `stream` tells that somebody listens for chunks, `reasoning` that the client
+    asked for what models think; `version` is the workflow's content hash as the API saw it.
     """
 
     workflow_id: str
@@ -48,6 +48,7 @@ class Request(msgspec.Struct, frozen=True):
     session_id: str
     item: dict[str, Any]
     stream: bool
+    reasoning: bool = False
 
 
 def join(request: Request, items: Sequence[dict[str, Any]]) -> Request:

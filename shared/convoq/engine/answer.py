@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import msgspec
+from msgspec import UNSET
+
 from convoq.engine.hooks import Hooks, at
 from convoq.engine.outcome import Outcome
 from convoq.protocol import Begin, End, Error, Item, Metadata
@@ -32,4 +35,4 @@ async def close_stream(outcome: Outcome, hooks: Hooks, *, clock: Callable[[], fl
     if not hooks.streamed or (outcome.has_text and text.strip() not in hooks.texts):
         await hooks.emit(Begin(place))
         await hooks.emit(Item(text, place))
-        await hooks.emit(End(place))
+        await hooks.emit(End(msgspec.structs.replace(place, finish_reason=outcome.cut or UNSET)))

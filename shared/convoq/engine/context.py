@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Literal, TypeVar, cast
 
+from msgspec import UNSET
 from pydantic import ValidationError
 
 from convoq.contract.connections import Kind
@@ -22,7 +23,7 @@ from convoq.engine.scope import ItemScope
 from convoq.engine.state import CANCELLED, Executed, RunState, named
 from convoq.errors import BadParameter, CredentialMissing, NodeFailed
 from convoq.expressions.evaluate import evaluate, evaluate_given
-from convoq.protocol import Begin, End, Metadata
+from convoq.protocol import Begin, Cut, End, Metadata, Reasoning
 from convoq.protocol import Item as ItemChunk
 
 T = TypeVar("T")
@@ -145,12 +146,23 @@ class NodeContext:
         if (note := self._state.hooks.before_effect) is not None:
             await note()
 
-    async def send_chunk(self, kind: Literal["begin", "item", "end"], item_index: int, text: str = "") -> None:
+    def wants_reasoning(self) -> bool:
+        return self._state.hooks.reasoning
+
+    async def send_chunk(
+        self,
+        kind: Literal["begin", "reasoning", "item", "end"],
+        item_index: int,
+        text: str = "",
+        cut: Cut | None = None,
+    ) -> None:
         state = self._state
         node = self._step.node
-        metadata = Metadata(node.id, node.name, item_index, self.executed.run_index, state.now_ms())
+        metadata = Metadata(node.id, node.name, item_index, self.executed.run_index, state.now_ms(), cut or UNSET)
         if kind == "item":
             await state.hooks.emit(ItemChunk(text, metadata))
+        elif kind == "reasoning":
+            await state.hooks.emit(Reasoning(text, metadata))
         else:
             await state.hooks.emit(Begin(metadata) if kind == "begin" else End(metadata))
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from convoq.contract.execution import Cancellation
 from convoq.contract.run_data import NodeRun
-from convoq.protocol import Begin, End, Error, Item, Metadata
+from convoq.protocol import Begin, End, Error, Item, Metadata, Reasoning
 
-StreamChunk = Begin | Item | End | Error
+StreamChunk = Begin | Item | Reasoning | End | Error
 
 
 @dataclass(slots=True)
@@ -17,8 +17,9 @@ class Hooks:
     """`send_chunk` gets chunks without numbers (`seq` is -1): whoever writes the stream numbers them.
 
     `node_started` and `node_finished` get every node run, sub-nodes' too, before and after. `before_effect` is awaited
-    before something is done that must not be done twice. `cancellation` is the signal that the run is to end. What went
-    through `emit` is remembered: the segments still open, and all texts streamed.
+    before something is done that must not be done twice. `cancellation` is the signal that the run is to end.
+    `reasoning` tells that the client asked for what models think. What went through `emit` is remembered: the segments
+    still open, all texts streamed, and the thoughts where nobody reads a stream.
     """
 
     send_chunk: Callable[[StreamChunk], Awaitable[None]] | None = None
@@ -26,6 +27,8 @@ class Hooks:
     node_finished: Callable[[NodeRun], None] | None = None
     before_effect: Callable[[], Awaitable[None]] | None = None
     cancellation: Cancellation = field(default_factory=Cancellation)
+    reasoning: bool = False
+    thoughts: list[str] = field(default_factory=list, init=False)
     texts: set[str] = field(default_factory=set, init=False)
     _open: dict[tuple[str, int, int], tuple[Metadata, list[str]]] = field(default_factory=dict, init=False)
 
@@ -49,6 +52,8 @@ class Hooks:
     async def emit(self, chunk: StreamChunk) -> None:
         """Hand a chunk on, if anybody listens. Raises what the handler raises: `Fenced`, `StreamTooLarge`."""
         if self.send_chunk is None:
+            if isinstance(chunk, Reasoning):
+                self.thoughts.append(chunk.content)
             return
         metadata = chunk.metadata
         key = (metadata.node_id, metadata.run_index, metadata.item_index)

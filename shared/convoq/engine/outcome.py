@@ -11,6 +11,7 @@ import msgspec
 from convoq.contract.waiting import Wait
 from convoq.engine.state import Executed
 from convoq.errors import ConvoqError
+from convoq.protocol import Cut
 
 ANSWER_KEYS = ("output", "text", "message")
 NO_OUTPUT = "The workflow ran, but its last node has no output"
@@ -40,6 +41,12 @@ class Outcome:
     def has_text(self) -> bool:
         """Whether the answer is one made for people."""
         return bool(self.items) and is_answer(self.items[0])
+
+    @property
+    def cut(self) -> Cut | None:
+        """Why the answer is not whole, where an agent's item says that it is not."""
+        reason = self.items[0].get("finishReason") if self.items else None
+        return reason if reason in ("length", "content_filter") else None
 
     def reply_text(self) -> str:
         """The answer in words: `output`, else `text`, else `message`, else the `error` of a node that goes on after

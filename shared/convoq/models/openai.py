@@ -14,12 +14,16 @@ from contextlib import aclosing, suppress
 import aiohttp
 from yarl import URL
 
-from convoq.contract.model import Delta, Message, ModelSettings, TextDelta, ToolSpec
-from convoq.errors import ModelFailed
+from convoq.contract.model import Delta, Message, ModelSettings, ReasoningDelta, ToolSpec
+from convoq.errors import ModelFailed, ModelTimedOut
 from convoq.models import openai_wire as wire
+from convoq.models.openai_request import request
+from convoq.models.patience import Patience
 from convoq.models.sse import TooLarge
 
 CONNECT_TIMEOUT_S = 10.0
+TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
+"""The waits for bytes are `Patience`'s."""
 BACKOFF_S = 0.5
 MAX_WAIT_S = 5.0
 """A server that asks for more patience than this fails the call: somebody is waiting for the answer."""
@@ -39,8 +43,13 @@ class _Transient(Exception):
         self.wait_s = wait_s
 
 
+class _Filtered(Exception):
+    """A content filter would not let the model see the request."""
+
+
 class OpenAIModel:
-    """`base_url` is taken as given, with or without a slash at its end: `{base_url}/chat/completions` is called."""
+    """`base_url` is taken as given, with or without a slash at its end: `{base_url}/chat/completions` is called. With
+    `user:password@` in it these are what the server is shown, in place of the key."""
 
     def __init__(
         self,
@@ -55,11 +64,11 @@ class OpenAIModel:
         self._http = http
         self.name = name
         self.settings = settings
-        self._key = api_key
         self._backoff_s = backoff_s
+        self._reasoning_field = ""
         try:
-            self._url = URL(base_url.strip().rstrip("/") + "/chat/completions")
-            host = self._url.host
+            given = URL(base_url.strip().rstrip("/") + "/chat/completions")
+            self._url, host = given.with_user(None), given.host
         except ValueError:
             host = None
         if not host or self._url.scheme not in ("http", "https"):
@@ -70,45 +79,65 @@ class OpenAIModel:
             "Accept": "text/event-stream, application/json",
             "Accept-Encoding": "identity",  # a compressing proxy would hold tokens back
         }
-        if api_key:
+        self._secrets = [secret for secret in (api_key, given.password, given.raw_password) if secret]
+        if given.user is not None or given.password is not None:
+            user, password = given.user or "", given.password or ""
+            self._headers["Authorization"] = aiohttp.BasicAuth(user, password, "utf-8").encode()
+        elif api_key:
             self._headers["Authorization"] = f"Bearer {api_key}"
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], settings: ModelSettings
     ) -> AsyncGenerator[Delta, None]:
-        body = wire.request(self.name, messages, tools, settings, openai=self._url.host == "api.openai.com")
-        emitted = False
+        body = request(
+            self.name,
+            messages,
+            tools,
+            settings,
+            openai=self._url.host == "api.openai.com",
+            reasoning_field=self._reasoning_field,
+        )
+        names = frozenset(tool.name for tool in tools)
+        said = False
         for attempt in range(settings.max_retries + 1):
             try:
-                async with aclosing(self._attempt(body, settings.timeout_s)) as deltas:
+                answer = wire.Answer(names, self._place)
+                async with aclosing(self._attempt(body, answer, settings)) as deltas:
                     async for delta in deltas:
-                        emitted = True
+                        said = said or not isinstance(delta, ReasoningDelta)
                         yield delta
                 return
             except _Transient as error:
-                last = emitted or attempt == settings.max_retries
+                last = said or attempt == settings.max_retries
                 if last or (error.wait_s or 0) > MAX_WAIT_S:
                     raise error.failure from error.__cause__
                 backoff_s = self._backoff_s * 2**attempt * random.uniform(0.75, 1.25)
                 await asyncio.sleep(backoff_s if error.wait_s is None else error.wait_s)
 
-    async def _attempt(self, body: bytes, timeout_s: float) -> AsyncGenerator[Delta, None]:
-        answer = wire.Answer()
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=timeout_s)
+    async def _attempt(self, body: bytes, answer: wire.Answer, settings: ModelSettings) -> AsyncGenerator[Delta, None]:
+        patience = Patience(settings)
         try:
-            async with self._http().post(
-                self._url, data=body, headers=self._headers, timeout=timeout, allow_redirects=False
-            ) as response:
+            async with patience.wait():
+                opened = await self._http().post(
+                    self._url, data=body, headers=self._headers, timeout=TIMEOUT, allow_redirects=False
+                )
+            async with opened as response:
                 if response.status != 200:
                     raise await self._refused(response)
-                async for chunk in response.content.iter_any():
-                    for text in answer.feed(chunk):
-                        yield TextDelta(text)
-                    if answer.done:
+                while not answer.done:
+                    async with patience.wait():
+                        chunk = await response.content.readany()
+                    if not chunk:
                         break
-                else:
-                    for text in answer.close():
-                        yield TextDelta(text)
+                    patience.heard()
+                    for delta in answer.feed(chunk):
+                        yield delta
+                    if answer.reason:
+                        patience.finished()
+                if not answer.done:
+                    for delta in answer.close():
+                        yield delta
+                self._reasoning_field = answer.reasoning_field or self._reasoning_field
                 for delta in answer.finish():
                     yield delta
                 await _drain(response)
@@ -121,7 +150,7 @@ class OpenAIModel:
             raise _Transient(self._failed(f"did not accept a connection within {CONNECT_TIMEOUT_S:g} s")) from error
         except TimeoutError as error:
             if not answer.reason:
-                raise self._failed(f"sent nothing for {timeout_s:g} s") from error
+                raise ModelTimedOut(f"{self._place} {patience.silence}") from error
         except (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError, wire.EndedEarly) as error:
             if not answer.reason:
                 stale = isinstance(error, aiohttp.ServerDisconnectedError)  # a kept connection that was just closed
@@ -135,6 +164,8 @@ class OpenAIModel:
             raise self._failed(f"answered with what is no chat completion: {self._clean(str(error))!r}") from None
         except TooLarge as error:
             raise self._failed(f"failed: {error}") from None
+        except _Filtered:
+            answer.reason = "content_filter"
         for delta in answer.finish():  # cut off after the model had said that it was through
             yield delta
 
@@ -144,6 +175,8 @@ class OpenAIModel:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 while len(body) < 65_536 and (chunk := await response.content.readany()):
                     body += chunk
+        if wire.is_filtered(body):
+            return _Filtered()
         message = self._clean(wire.problem_of(body) or response.reason or "no reason given")
         failure = self._failed(
             f"answered {response.status}: {message}", provider_status=response.status, provider_message=message
@@ -158,8 +191,8 @@ class OpenAIModel:
     def _clean(self, text: str) -> str:
         """A provider's words, short, on one line and without the key."""
         text = " ".join(text.split())
-        if self._key:
-            text = text.replace(self._key, "…")
+        for secret in self._secrets:
+            text = text.replace(secret, "…")
         text = KEY_LIKE.sub("sk-…", text)
         return text if len(text) <= MAX_MESSAGE_CHARS else text[: MAX_MESSAGE_CHARS - 1] + "…"
 

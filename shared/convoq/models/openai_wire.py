@@ -1,108 +1,73 @@
-"""OpenAI's chat completions as JSON: the request, and what is read of the answer."""
+"""What is read of an answer in OpenAI's chat completions: a stream, or one object."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Collection, Iterator
 from typing import Any
-from uuid import uuid4
 
 import msgspec
+import structlog
 
-from convoq.contract.model import (
-    AssistantMessage,
-    CallDelta,
-    Delta,
-    Finish,
-    Message,
-    ModelSettings,
-    ToolCall,
-    ToolMessage,
-    ToolSpec,
-)
+from convoq.contract.model import CallDelta, Delta, Finish, ReasoningDelta, TextDelta
+from convoq.models.calls import Calls
+from convoq.models.finish_reason import FAILED, finish_reason
 from convoq.models.sse import EventParser, TooLarge
 
 MAX_ANSWER_BYTES = 32 << 20
-_encode = msgspec.json.Encoder().encode
+MAX_UNREADABLE = 10
+"""Events that cannot be read: a few are a proxy's slips, so many are no answer."""
+BOM = b"\xef\xbb\xbf"
+OLD_FORM = "function_call"
+"""How tools were called before there were several; it is the index of such a call here."""
 
-
-def request(
-    model: str, messages: Sequence[Message], tools: Sequence[ToolSpec], settings: ModelSettings, *, openai: bool
-) -> bytes:
-    """The body of a streamed request. `openai`: the host is OpenAI's own, which has renamed `max_tokens`."""
-    body: dict[str, Any] = {
-        "model": model,
-        "messages": [_message(message) for message in messages],
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    if tools:
-        body["tools"] = [{"type": "function", "function": tool} for tool in tools]
-    optional = {
-        "temperature": settings.temperature,
-        "max_completion_tokens" if openai else "max_tokens": settings.max_tokens,
-        "top_p": settings.top_p,
-        "frequency_penalty": settings.frequency_penalty,
-        "presence_penalty": settings.presence_penalty,
-        "response_format": {"type": settings.response_format} if settings.response_format else None,
-        "reasoning_effort": settings.reasoning_effort,
-    }
-    body.update((name, value) for name, value in optional.items() if value is not None)
-    return _encode(body)
-
-
-def _message(message: Message) -> object:
-    if isinstance(message, AssistantMessage):
-        wire: dict[str, Any] = {"role": "assistant", "content": message.content}
-        if message.tool_calls:
-            wire["tool_calls"] = [
-                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-                for call in message.tool_calls
-            ]
-        return wire
-    if isinstance(message, ToolMessage):
-        return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.content}
-    return message  # a system or user message is on the wire what it is here
+log = structlog.get_logger()
 
 
 class _Function(msgspec.Struct):
     name: str | None = None
-    arguments: str | dict[str, Any] | None = None
+    arguments: Any = None
 
 
 class _Call(msgspec.Struct):
-    index: int | None = None
+    index: int | str | None = None
     id: str | None = None
     function: _Function | None = None
 
 
 class _Part(msgspec.Struct):
     text: str | None = None
+    refusal: str | None = None
+    thinking: str | list[_Part] | None = None
 
 
 class _Delta(msgspec.Struct):
     content: str | list[_Part] | None = None
     tool_calls: list[_Call] | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    reasoning: Any = None
+    function_call: _Function | None = None
 
 
 class _Choice(msgspec.Struct):
     index: int | None = None
     delta: _Delta | None = None
     message: _Delta | None = None
+    text: str | None = None
     finish_reason: str | None = None
 
 
-class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
 class _Reply(msgspec.Struct):
-    """A chunk of a stream, or a whole answer of a server that does not stream: `message` stands where `delta` would."""
+    """A chunk of a stream, or a whole answer of a server that does not stream: `message` stands where `delta` would,
+    or `text`, as before there were messages."""
 
     choices: list[_Choice] | None = None
-    usage: _Usage | None = None
+    usage: Any = None
     error: Any = None
     object: str | None = None
+    message: Any = None
+    detail: Any = None
 
 
 _decode = msgspec.json.Decoder(_Reply).decode
@@ -123,27 +88,34 @@ class EndedEarly(Exception):
 class Answer:
     """One answer as its bytes come in: server-sent events, or one JSON object of a server that does not stream.
 
-    `feed` gives the texts in a chunk as they are, `close` what was left at the end of the body, `finish` the tool calls
-    and the end. `done` tells that `[DONE]` was seen, `reason` why the model stopped, empty while it has not.
+    `feed` gives what a chunk says as it is, `close` what was left at the end of the body, `finish` the tool calls and
+    the end. `done` tells that `[DONE]` was seen, `reason` why the model stopped, empty while it has not, and
+    `reasoning_field` where the server tells what the model thinks. `tools` are the names of the tools that were
+    offered, `place` names the model in the log.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tools: Collection[str] = (), place: str = "model") -> None:
         self.done = False
         self.reason = ""
+        self.reasoning_field = ""
+        self._place = place
         self._started = False
+        self._spoke = False
         self._received = 0
         self._head = b""
         self._plain: list[bytes] | None = None
         self._events = EventParser()
-        self._usage: _Usage | None = None
-        self._calls: list[_Call] = []
+        self._usage: Any = None
+        self._calls = Calls(tools)
+        self._unreadable: list[bytes] = []
 
-    def feed(self, chunk: bytes) -> Iterator[str]:
+    def feed(self, chunk: bytes) -> Iterator[Delta]:
         """Raises `BadAnswer`, `ProviderError`, `TooLarge`."""
         self._received += len(chunk)
         if self._received > MAX_ANSWER_BYTES:
             raise TooLarge(f"the answer is larger than {MAX_ANSWER_BYTES} bytes")
         if not self._head:
+            chunk = chunk.removeprefix(BOM)
             self._head = chunk.lstrip()[:200]
             if self._head.startswith((b"{", b"[")):
                 self._plain = []
@@ -153,83 +125,121 @@ class Answer:
         for event in self._events.feed(chunk):
             if event.strip() == b"[DONE]":
                 if not self._started:
-                    raise BadAnswer(_excerpt(event))
+                    raise BadAnswer(_excerpt(self._unreadable[0] if self._unreadable else event))
                 self.done = True
                 return
-            if text := self._take(event):
-                yield text
+            if (reply := self._read(event)) is not None:
+                yield from self._take(reply, event)
 
-    def close(self) -> Iterator[str]:
+    def close(self) -> Iterator[Delta]:
         """Raises `BadAnswer`, `ProviderError`, and `EndedEarly` for half an answer."""
         if self._plain is not None:
-            if text := self._take(b"".join(self._plain)):
-                yield text
+            body = b"".join(self._plain)
+            whole = _read(body) is not None
+            for event in (body,) if whole else body.splitlines():  # or an object a line
+                if event.strip() and (reply := self._read(event)) is not None:
+                    yield from self._take(reply, event)
             self.done = self._started
-        else:
-            try:
-                yield from self.feed(b"\n\n")  # the last event may lack its blank line
-            except BadAnswer:
-                if not self._started:
-                    raise  # else it is cut off
-        if not self._started:
-            raise BadAnswer(_excerpt(self._head)) if self._head else EndedEarly
+        elif self._head:
+            yield from self.feed(b"\n\n")  # the last event may lack its blank line, or be cut off
+        if not self._started and self._head:
+            raise BadAnswer(_excerpt(self._unreadable[0] if self._unreadable else self._head))
         if not self.done and not self.reason:
             raise EndedEarly
 
     def finish(self) -> Iterator[Delta]:
-        for call in self._calls:
-            name, arguments = (call.function.name, call.function.arguments) if call.function else ("", "")
-            assert not isinstance(arguments, dict)
-            yield CallDelta(ToolCall(call.id or f"call_{uuid4().hex[:24]}", name or "", arguments or "{}"))
-        usage = self._usage or _Usage()
-        yield Finish(self.reason or "stop", usage.prompt_tokens or 0, usage.completion_tokens or 0)
+        for call in self._calls.finish():
+            yield CallDelta(call)
+        usage = self._usage
+        yield Finish(
+            self.reason or "stop",
+            _count(usage, "prompt_tokens"),
+            _count(usage, "completion_tokens"),
+            _count(usage, "completion_tokens_details", "reasoning_tokens"),
+            len(self._unreadable),
+        )
 
-    def _take(self, event: bytes) -> str:
+    def _read(self, event: bytes) -> _Reply | None:
+        """None for an event that is not to be read: it is left out, and counts."""
         try:
-            reply = _decode(event)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            raise BadAnswer(_excerpt(event)) from None
-        if reply.error or reply.object == "error":
+            return _decode(event)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            if (reply := _read(event)) is not None:
+                return reply
+            self._unreadable.append(event)
+            log.warning("unreadable event of a model left out", model=self._place, size=len(event), reason=str(error))
+        if len(self._unreadable) == MAX_UNREADABLE:
+            raise BadAnswer(_excerpt(self._unreadable[0]))
+        return None
+
+    def _take(self, reply: _Reply, event: bytes) -> Iterator[Delta]:
+        told = reply.choices is None and (reply.detail or isinstance(reply.message, str))
+        if reply.error or reply.object == "error" or told:
             raise ProviderError(problem_of(event) or "no reason given")
         if reply.usage is not None:
             self._usage = reply.usage
-        text = ""
         for choice in reply.choices or ():
             self._started = True
             if choice.index:
                 continue  # one answer was asked for; of a server that sends more the first is taken
             if choice.finish_reason:
-                self.reason = choice.finish_reason
-            if delta := choice.delta or choice.message:
-                if content := delta.content:
-                    text += content if isinstance(content, str) else "".join(part.text or "" for part in content)
-                for part in delta.tool_calls or ():
-                    self._take_call(part)
-        return text
+                if choice.finish_reason in FAILED:
+                    raise ProviderError(f"it stopped with the finish reason {choice.finish_reason!r}")
+                self.reason = finish_reason(choice.finish_reason)
+            delta = choice.delta
+            if choice.message is not None and not self._spoke:  # else it is what was said, once more
+                delta = choice.message
+            if delta is not None:
+                yield from self._say(delta)
+            elif choice.text:
+                yield TextDelta(choice.text)
 
-    def _take_call(self, part: _Call) -> None:
-        """Add a fragment to its call. Servers differ: some leave `index` out, or give every call index 0."""
-        function = part.function or _Function()
-        if isinstance(function.arguments, dict):
-            function.arguments = _encode(function.arguments).decode()
-        if call := self._call_of(part):
-            call.id = call.id or part.id
-            known = call.function = call.function or _Function()
-            known.name = known.name or function.name
-            known.arguments = f"{known.arguments or ''}{function.arguments or ''}"
-        else:
-            self._calls.append(_Call(part.index, part.id, function))
+    def _say(self, delta: _Delta) -> Iterator[Delta]:
+        if (thought := delta.reasoning_content or delta.reasoning) and isinstance(thought, str):
+            self.reasoning_field = "reasoning_content" if delta.reasoning_content else "reasoning"
+            yield ReasoningDelta(thought)
+        if content := delta.content:
+            self._spoke = True
+            if isinstance(content, str):
+                yield TextDelta(content)
+            else:
+                yield from _parts(content)
+        if delta.refusal:
+            self._spoke = True
+            yield TextDelta(delta.refusal)
+        if delta.tool_calls:
+            self._spoke = True
+            for call in delta.tool_calls:
+                function = call.function or _Function()
+                self._calls.add(call.index, call.id, function.name, function.arguments)
+        if (old := delta.function_call) is not None:
+            self._spoke = True
+            self._calls.add(OLD_FORM, None, old.name, old.arguments)
 
-    def _call_of(self, part: _Call) -> _Call | None:
-        if part.index is not None:
-            call = next((call for call in reversed(self._calls) if call.index == part.index), None)
-        elif part.id:
-            call = next((call for call in self._calls if call.id == part.id), None)
-        elif part.function and part.function.name:
-            call = None
-        else:
-            call = self._calls[-1] if self._calls else None
-        return None if call and call.id and part.id and call.id != part.id else call
+
+def _parts(parts: list[_Part]) -> Iterator[Delta]:
+    """Content in parts: texts, and Mistral's thinking, which is text or parts again."""
+    for part in parts:
+        thinking = part.thinking
+        if thought := "".join(inner.text or "" for inner in thinking) if isinstance(thinking, list) else thinking:
+            yield ReasoningDelta(thought)
+        if text := part.text or part.refusal:
+            yield TextDelta(text)
+
+
+def _read(event: bytes) -> _Reply | None:
+    """A second, more patient reading: of broken characters, of control characters within texts."""
+    try:
+        value = json.loads(event.decode(errors="replace"), strict=False)
+        return _decode(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+    except (ValueError, RecursionError):  # msgspec's and Unicode's errors are ValueErrors
+        return None
+
+
+def _count(usage: Any, *path: str) -> int:
+    for name in path:
+        usage = usage.get(name) if isinstance(usage, dict) else None
+    return int(usage) if isinstance(usage, int | float) and 0 <= usage < 1 << 53 else 0
 
 
 def problem_of(body: bytes) -> str:
@@ -243,6 +253,15 @@ def problem_of(body: bytes) -> str:
         if isinstance(told, dict) and told.get(key):
             told = told[key]
     return told if isinstance(told, str) else text
+
+
+def is_filtered(body: bytes) -> bool:
+    """Whether a refused request was refused by a content filter: so Azure says it, with status 400."""
+    try:
+        error = msgspec.json.decode(body)["error"]
+        return error["code"] in ("content_filter", "content_policy_violation")
+    except (ValueError, TypeError, KeyError):
+        return False
 
 
 def _excerpt(body: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from convoq.contract.model import (
@@ -12,16 +13,19 @@ from convoq.contract.model import (
     Finish,
     Message,
     ModelSettings,
+    ReasoningDelta,
     SystemMessage,
     TextDelta,
     ToolCall,
     ToolMessage,
     ToolSpec,
 )
-from convoq.errors import ModelFailed
+from convoq.errors import ModelFailed, ModelTimedOut
+from convoq.models.finish_reason import finish_reason
+from convoq.models.patience import Patience
 
 if TYPE_CHECKING:  # importing pydantic-ai takes longer than starting a worker: only who uses a provider pays
-    from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponsePart
+    from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponsePart, ModelResponseStreamEvent
     from pydantic_ai.models import Model as ProviderClient
     from pydantic_ai.settings import ModelSettings as ProviderSettings
 
@@ -40,8 +44,7 @@ class ProviderModel:
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], settings: ModelSettings
     ) -> AsyncGenerator[Delta, None]:
         from pydantic_ai.direct import model_request_stream
-        from pydantic_ai.exceptions import ModelHTTPError
-        from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
+        from pydantic_ai.exceptions import ContentFilterError, ModelHTTPError
         from pydantic_ai.models import ModelRequestParameters
         from pydantic_ai.tools import ToolDefinition
 
@@ -49,33 +52,73 @@ class ProviderModel:
             ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=dict(tool.parameters))
             for tool in tools
         ]
-        request = _history(messages)
+        opening = model_request_stream(
+            self._client,
+            _history(messages),
+            model_settings=_settings(settings),
+            model_request_parameters=ModelRequestParameters(function_tools=definitions),
+        )
+        patience = Patience(settings)
         try:
-            async with model_request_stream(
-                self._client,
-                request,
-                model_settings=_settings(settings),
-                model_request_parameters=ModelRequestParameters(function_tools=definitions),
-            ) as stream:
-                async for event in stream:
-                    text = ""
-                    if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
-                        text = event.part.content
-                    elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
-                        text = event.delta.content_delta
-                    if text:
-                        yield TextDelta(text)
+            async with AsyncExitStack() as stack:
+                async with patience.wait():
+                    stream = await stack.enter_async_context(opening)
+                events = aiter(stream)
+                while True:
+                    async with patience.wait():
+                        event = await anext(events, None)
+                    if event is None:
+                        break
+                    patience.heard()
+                    if (delta := _delta(event)) is not None:
+                        yield delta
                 response = stream.get()
+        except TimeoutError as error:
+            raise ModelTimedOut(f"model {self.name!r} {patience.silence}") from error
+        except ContentFilterError:
+            yield Finish("content_filter")
+            return
         except ModelHTTPError as error:
             reason = f"model {self.name!r} answered {error.status_code}: {_short(error.body or error.message)}"
             raise ModelFailed(reason, provider_status=error.status_code) from error
         except Exception as error:  # pydantic-ai lets some of the SDKs' own exceptions through
             raise ModelFailed(f"model {self.name!r} failed: {_short(error)}") from error
+        if response.finish_reason == "error":
+            raise ModelFailed(f"model {self.name!r} failed: it stopped with the finish reason 'error'")
         for call in response.tool_calls:
             arguments = call.args if isinstance(call.args, str) else call.args_as_json_str()
             yield CallDelta(ToolCall(call.tool_call_id, call.tool_name, arguments or "{}"))
         usage = response.usage
-        yield Finish(response.finish_reason or "stop", usage.input_tokens, usage.output_tokens)
+        yield Finish(
+            finish_reason(response.finish_reason or "stop"),
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.output_reasoning_tokens,
+        )
+
+
+def _delta(event: ModelResponseStreamEvent) -> Delta | None:
+    """What an event says. Tool calls are taken from the whole response."""
+    from pydantic_ai.messages import (
+        PartDeltaEvent,
+        PartStartEvent,
+        TextPart,
+        TextPartDelta,
+        ThinkingPart,
+        ThinkingPartDelta,
+    )
+
+    if isinstance(event, PartDeltaEvent):
+        if isinstance(event.delta, TextPartDelta) and event.delta.content_delta:
+            return TextDelta(event.delta.content_delta)
+        if isinstance(event.delta, ThinkingPartDelta) and event.delta.content_delta:
+            return ReasoningDelta(event.delta.content_delta)
+    elif isinstance(event, PartStartEvent):
+        if isinstance(event.part, TextPart) and event.part.content:
+            return TextDelta(event.part.content)
+        if isinstance(event.part, ThinkingPart) and event.part.content:
+            return ReasoningDelta(event.part.content)
+    return None
 
 
 def _short(reason: object) -> str:
@@ -86,7 +129,8 @@ def _short(reason: object) -> str:
 def _settings(settings: ModelSettings) -> ProviderSettings:
     from pydantic_ai.settings import ModelSettings as ProviderSettings
 
-    given = ProviderSettings(timeout=settings.timeout_s)
+    # the SDK's own, above ours: it would not say which of the two it was
+    given = ProviderSettings(timeout=settings.first_byte_timeout_s + settings.between_chunks_timeout_s)
     if settings.temperature is not None:
         given["temperature"] = settings.temperature
     if settings.max_tokens is not None:

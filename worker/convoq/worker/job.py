@@ -89,6 +89,7 @@ class ChatJob:
         hooks = Hooks(
             send_chunk=writer.send if claim.request.stream else None,
             before_effect=partial(self._before_effect, claim),
+            reasoning=claim.request.reasoning,
         )
         claim.on_cancel = partial(_cancelled, hooks)
         started = self._services.clock()
@@ -101,7 +102,7 @@ class ChatJob:
             outcome, first, tail = failed(error), writer.next, []
         said = hooks.text if outcome.error else ""  # now: the last chunks close what is open
         last = await self._last_chunks(outcome, hooks, tail)
-        ended = _ended(outcome)
+        ended = _ended(outcome, hooks)
         exchange = self._exchange(claim, outcome, started)
         return Result(ended, number(last, first, ended), run_data, said, exchange)
 
@@ -184,5 +185,8 @@ def failed(error: ConvoqError) -> Outcome:
     return Outcome("error", error)
 
 
-def _ended(outcome: Outcome) -> Ended:
-    return Ended("success", outcome.reply) if outcome.error is None else Ended.by(outcome.error)
+def _ended(outcome: Outcome, hooks: Hooks) -> Ended:
+    if outcome.error is not None:
+        return Ended.by(outcome.error)
+    thoughts = {"reasoning": "".join(hooks.thoughts)} if hooks.thoughts else {}
+    return Ended("success", {**outcome.reply, **thoughts})

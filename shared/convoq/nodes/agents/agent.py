@@ -18,6 +18,8 @@ from convoq.contract.per_item import per_item
 from convoq.errors import NodeFailed
 from convoq.memory.tokens import count_turn, how
 from convoq.memory.window import FittedView
+from convoq.models.asking import Asking
+from convoq.models.speech import Speech
 from convoq.nodes.agents.loop import AgentLoop
 
 DEFAULT_SYSTEM_MESSAGE = "You are a helpful assistant"
@@ -75,16 +77,19 @@ async def answer_item(ctx: RunContext[AgentParameters], index: int) -> Item:
     if parameters.needs_fallback and len(models) < 2:
         raise NodeFailed("parameter 'needsFallback' is on, but no second chat model is connected")
     memories = await ctx.supplied(MEMORY, index)
+    speech = Speech(ctx, index, text=options.enable_streaming)
     loop = AgentLoop(
         ctx=ctx,
         item_index=index,
-        models=models[: 2 if parameters.needs_fallback else 1],
+        asking=Asking(ctx, models[: 2 if parameters.needs_fallback else 1], speech),
         tools=await ctx.supplied(TOOL, index),
         memory=_memory(memories, options.max_tokens_from_memory, models[0].value.name),
-        streaming=options.enable_streaming and ctx.is_streaming(),
         max_iterations=options.max_iterations,
     )
-    output: dict[str, Any] = {"output": await loop.run(_text(options.system_message), prompt)}
+    reply = await loop.run(_text(options.system_message), prompt)
+    output: dict[str, Any] = {"output": reply.text}
+    if reply.cut:
+        output["finishReason"] = reply.cut
     if options.return_intermediate_steps:
         output["intermediateSteps"] = loop.intermediate_steps()
     return Item(output, paired_item=index)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,52 +11,29 @@ import msgspec
 
 from convoq.contract.context import RunContext, Supplied
 from convoq.contract.memory import History, Memory, Step, ToolUse, Turn
-from convoq.contract.model import (
-    CallDelta,
-    Finish,
-    Message,
-    Model,
-    SystemMessage,
-    TextDelta,
-    ToolCall,
-    ToolSpec,
-    UserMessage,
-)
+from convoq.contract.model import AssistantMessage, Message, SystemMessage, ToolCall, ToolSpec, UserMessage
 from convoq.contract.tool import Tool, tool_name, unique_names
-from convoq.errors import ModelFailed, NodeFailed, ToolFailed, TooManyIterations
+from convoq.errors import NodeFailed, ToolFailed, TooManyIterations
+from convoq.models.asking import SHOWN_CHARS, Asking
+from convoq.models.hearing import Reply
 
-MAX_CALLS = 100
-"""Tool calls in one reply: more is a model gone wild."""
 MAX_RESULT_CHARS = 100_000
 """Of all tool results of one turn together."""
-SHOWN_CHARS = 2_000
-"""What the run data shows of one message to the model."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """One reply of the model. `began`: its text was streamed, and its `end` is still to be sent."""
-
-    text: str
-    calls: Sequence[ToolCall]
-    began: bool
 
 
 @dataclass(slots=True)
 class AgentLoop:
-    """One item's turn. `models` are tried in order, the next only where one failed before it said anything."""
+    """One item's turn."""
 
     ctx: RunContext[Any]
     item_index: int
-    models: Sequence[Supplied[Model]]
+    asking: Asking
     tools: Sequence[Supplied[Tool]]
     memory: Supplied[Memory] | None
-    streaming: bool
     max_iterations: int
     steps: list[Step] = field(default_factory=list)
     _named: dict[str, Supplied[Tool]] = field(default_factory=dict)
     _specs: list[ToolSpec] = field(default_factory=list)
-    _said: list[str] = field(default_factory=list)
     _result_chars: int = 0
 
     def __post_init__(self) -> None:
@@ -66,9 +42,10 @@ class AgentLoop:
             self._named[name] = supplied
             self._specs.append(ToolSpec(name, spec.description, spec.parameters))
 
-    async def run(self, system: str, prompt: str) -> str:
-        """The final answer, remembered before the client is told that it is whole. A turn that fails leaves no trace;
-        of one that a person stopped, what was said so far is kept, marked as cut off.
+    async def run(self, system: str, prompt: str) -> Reply:
+        """The final answer, remembered before the client is told that it is whole. A turn that fails leaves no trace,
+        nor does one whose answer was withheld: its prompt would have the next one withheld, too. Of one that a person
+        stopped, what was said so far is kept, marked as cut off.
 
         Raises `TooManyIterations` and what models, tools and the memory raise.
         """
@@ -83,8 +60,8 @@ class AgentLoop:
         try:
             return await self._answer(messages, prompt, started)
         except asyncio.CancelledError:
-            if self.ctx.cancellation.by_person and self.memory and (self.steps or self._said):
-                turn = self._turn(prompt, "".join(self._said), started)
+            if self.ctx.cancellation.by_person and self.memory and (self.steps or self.asking.said):
+                turn = self._turn(prompt, "".join(self.asking.said), started)
                 await self._remember(msgspec.structs.replace(turn, cut_off=True))
             raise
 
@@ -102,22 +79,23 @@ class AgentLoop:
             async with self.ctx.sub_run(self.memory, {"action": "append", "turn": turn.id}):
                 await self.memory.value.append(turn)
 
-    async def _answer(self, messages: list[Message], prompt: str, started: float) -> str:
+    async def _answer(self, messages: list[Message], prompt: str, started: float) -> Reply:
         for iteration in range(1, self.max_iterations + 1):
-            reply = await self._ask(messages)
+            reply = await self.asking.ask(messages, self._specs)
             if not reply.calls:
-                if reply.text:
+                if not reply.withheld:
                     await self._remember(self._turn(prompt, reply.text, started))
-                if reply.began:
-                    await self.ctx.send_chunk("end", self.item_index)
-                return reply.text
-            if reply.began:
-                await self.ctx.send_chunk("end", self.item_index)
+                await self.asking.end(reply)
+                return reply
+            await self.asking.end(reply)
             if iteration < self.max_iterations:
-                self._said.clear()
+                self.asking.said = []
                 step = Step(reply.text, tuple([await self._use(call) for call in reply.calls]))
                 self.steps.append(step)
-                messages.extend(step.messages())
+                asked, *results = step.messages()
+                if isinstance(asked, AssistantMessage):
+                    asked = msgspec.structs.replace(asked, reasoning=reply.reasoning)
+                messages += asked, *results
         raise TooManyIterations(
             f"no answer after {self.max_iterations} model calls, each of which asked for tools: "
             "raise the option 'Max Iterations' or look at what the tools return"
@@ -149,16 +127,6 @@ class AgentLoop:
             started=started,
             ended=ctx.services.clock(),
         )
-
-    async def _ask(self, messages: Sequence[Message]) -> Reply:
-        for supplied in self.models[:-1]:
-            call = _ModelCall(self, supplied, messages)
-            try:
-                return await call.run()
-            except ModelFailed:  # its run in the run data says why
-                if call.emitted:
-                    raise
-        return await _ModelCall(self, self.models[-1], messages).run()
 
     async def _use(self, call: ToolCall) -> ToolUse:
         """Run a tool. What goes wrong is told to the model, unless the tool's node is set to stop the workflow."""
@@ -192,68 +160,6 @@ class AgentLoop:
         if len(result) <= room:
             return result
         return f"{result[:room]}\n[cut off: {len(result) - room} of {len(result)} characters are left out]"
-
-
-class _ModelCall:
-    """One call of one model: a run of its node, and its text on its way to the client."""
-
-    def __init__(self, loop: AgentLoop, supplied: Supplied[Model], messages: Sequence[Message]) -> None:
-        self._loop = loop
-        self._supplied = supplied
-        self._messages = messages
-        self.emitted = False
-
-    async def run(self) -> Reply:
-        loop, model = self._loop, self._supplied.value
-        ctx, item_index = loop.ctx, loop.item_index
-        texts = loop._said
-        texts.clear()
-        calls: list[ToolCall] = []
-        began = False
-        given = {"messages": [_shown(message) for message in self._messages], "tools": [s.name for s in loop._specs]}
-        async with ctx.sub_run(self._supplied, given) as run:
-            finish = Finish("stop")
-            async with aclosing(model.stream(self._messages, loop._specs, model.settings)) as deltas:
-                async for delta in deltas:
-                    self.emitted = True
-                    if isinstance(delta, TextDelta):
-                        texts.append(delta.text)
-                        if loop.streaming:
-                            if not began:
-                                began = True
-                                await ctx.send_chunk("begin", item_index)
-                            await ctx.send_chunk("item", item_index, delta.text)
-                    elif isinstance(delta, CallDelta):
-                        calls.append(delta.call)
-                    else:
-                        finish = delta
-            text = "".join(texts)
-            run.output(_report(text, calls, finish))
-            if len(calls) > MAX_CALLS:
-                raise ModelFailed(
-                    f"model {model.name!r} asked for {len(calls)} tool calls at once ({MAX_CALLS} allowed)"
-                )
-        return Reply(text, calls, began)
-
-
-def _report(text: str, calls: Sequence[ToolCall], finish: Finish) -> dict[str, Any]:
-    return {
-        "text": text,
-        "toolCalls": [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls],
-        "finishReason": finish.reason,
-        "tokenUsage": {
-            "promptTokens": finish.prompt_tokens,
-            "completionTokens": finish.completion_tokens,
-            "totalTokens": finish.prompt_tokens + finish.completion_tokens,
-        },
-    }
-
-
-def _shown(message: Message) -> dict[str, Any]:
-    shown: dict[str, Any] = msgspec.to_builtins(message)
-    if len(message.content) > SHOWN_CHARS:
-        shown["content"] = message.content[:SHOWN_CHARS] + "…"
-    return shown
 
 
 def _object(arguments: str) -> Mapping[str, Any] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import aclosing
 from functools import partial
 from typing import Any
 
@@ -12,13 +11,14 @@ from pydantic import Field
 from convoq.contract.connections import MODEL, ConnectionType
 from convoq.contract.context import Context, Supplied
 from convoq.contract.memory import MAX_WINDOW, Memory, Turn
-from convoq.contract.model import Message, Model, SystemMessage, TextDelta, UserMessage
+from convoq.contract.model import Message, Model, SystemMessage, UserMessage
 from convoq.contract.node import SubNode
-from convoq.errors import ModelFailed, NodeFailed
+from convoq.errors import NodeFailed
 from convoq.memory.messages import messages_of
 from convoq.memory.parts import MemoryParts
 from convoq.memory.summary import Limits, Summarise, SummaryMemory
 from convoq.memory.tokens import count_turn
+from convoq.models.asking import Asking
 from convoq.nodes.memory.session import SessionParameters, session_of
 
 PROMPT = (
@@ -74,21 +74,10 @@ async def _pull(ctx: Context[SummaryParameters], item_index: int) -> tuple[Limit
 async def _summarise(
     ctx: Context[Any], supplied: Supplied[Model], prompt: str, summary: str, turns: Sequence[Turn]
 ) -> str:
-    model = supplied.value
     lines = [
         f"{message['role']}: {message['content'][:SHOWN_CHARS]}" for turn in turns for message in messages_of(turn)
     ]
     asked = f"Old notes:\n{summary or '(none)'}\n\nNew messages:\n" + "\n".join(lines)
     messages: list[Message] = [SystemMessage(prompt), UserMessage(asked)]
-    texts: list[str] = []
-    given = {"messages": [{"role": "system", "content": prompt}, {"role": "user", "content": asked[:SHOWN_CHARS]}]}
-    async with ctx.sub_run(supplied, given) as run:
-        async with aclosing(model.stream(messages, (), model.settings)) as deltas:
-            async for delta in deltas:
-                if isinstance(delta, TextDelta):
-                    texts.append(delta.text)
-        text = "".join(texts).strip()
-        run.output({"text": text, "summedUpTurns": len(turns)})
-        if not text:
-            raise ModelFailed(f"model {model.name!r} gave an empty summary")
-    return text
+    reply = await Asking(ctx, [supplied]).ask(messages, note={"summedUpTurns": len(turns)})
+    return reply.text.strip()

@@ -25,7 +25,8 @@ class ResourceLocator(BaseModel):
 
 
 class ModelOptions(BaseModel):
-    """Empty and absent mean the provider's own default. `timeout` is in milliseconds; -1 tokens are no limit."""
+    """Empty and absent mean the provider's own default. `timeout` is in milliseconds, for
+    the first byte as between chunks; -1 tokens are no limit."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -75,6 +76,7 @@ class OpenAIChatModelNode(SubNode[OpenAIParameters]):
                 f"no API key for {OPENAI_HOST}: set OPENAI_API_KEY, give the node an openAiApi credential, "
                 "or name another server in its option 'Base URL'"
             )
+        timeout_s = options.timeout_ms / 1000 if options.timeout_ms else None
         chosen = parameters.model
         name = chosen if isinstance(chosen, str) else chosen.value
         return OpenAIModel(
@@ -90,7 +92,8 @@ class OpenAIChatModelNode(SubNode[OpenAIParameters]):
                 presence_penalty=options.presence_penalty,
                 response_format=options.response_format if options.response_format != "text" else None,
                 reasoning_effort=options.reasoning_effort or None,
-                timeout_s=options.timeout_ms / 1000 if options.timeout_ms else process.model_timeout_s,
+                first_byte_timeout_s=timeout_s or process.model_first_byte_timeout_s,
+                between_chunks_timeout_s=timeout_s or process.model_between_chunks_timeout_s,
                 max_retries=options.max_retries,
             ),
         )
