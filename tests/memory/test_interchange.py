@@ -98,6 +98,7 @@ def test_a_postgres_table_of_n8n_goes_on_here_and_there(redis_url: str, postgres
         async with other_server(redis_url, postgres_fields, PostgresBackend) as backend:
             memory = await backend.open()
             table = await backend.pools.postgres(postgres_fields, "n8n_chat_histories")
+            await table.layout()
             for message in AGENT_3:
                 row = json.dumps({**message["data"], "type": message["type"]})
                 insert = "INSERT INTO n8n_chat_histories (session_id, message) VALUES ($1, $2::jsonb)"

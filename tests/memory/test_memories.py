@@ -355,10 +355,10 @@ class TestPostgres(OnRedis):
                 one, two = await asyncio.gather(
                     pools.postgres(self.fields, "a"), pools.postgres({**self.fields, "other": 1}, "b")
                 )
-                assert one._pool is two._pool
+                assert one.pool is two.pool
                 assert await pools.postgres(self.fields, "a") is one
                 other = await pools.postgres({**self.fields, "database": "template1"}, "a")
-                assert other._pool is not one._pool
+                assert other.pool is not one.pool
 
         asyncio.run(main())
 
@@ -396,8 +396,8 @@ class TestPostgres(OnRedis):
     def test_failures_say_what_and_where(self) -> None:
         async def main() -> None:
             async with self.backend() as backend:
-                with pytest.raises(NodeFailed, match="session key has 303 characters"):
-                    await backend.open("x" * 255)  # the others are the test's
+                with pytest.raises(MemoryFailed, match="it has 303 characters of at most 255"):
+                    await (await backend.open("x" * 255)).load()  # the others are the test's
                 for wrong, said in (
                     ({"port": 1}, "cannot read the memory of session 's' in t: "),
                     ({"database": "nope"}, 'cannot read the memory .* database "nope" does not exist'),
@@ -432,7 +432,7 @@ class TestPostgres(OnRedis):
         asyncio.run(main())
 
     async def _pool(self, backend: OtherRedisBackend) -> Any:
-        return (await backend.pools.postgres(self.fields, "n8n_chat_histories"))._pool
+        return (await backend.pools.postgres(self.fields, "n8n_chat_histories")).pool
 
 
 class TestMongo(OnRedis):

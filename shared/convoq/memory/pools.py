@@ -26,7 +26,7 @@ from convoq.redis import Argument, Script
 
 if TYPE_CHECKING:
     from convoq.memory.mongo import MongoCollection
-    from convoq.memory.postgres import PostgresTable
+    from convoq.memory.postgres_table import PostgresTable
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -84,7 +84,7 @@ class Pools:
 
     async def postgres(self, fields: Mapping[str, Any], table: str) -> PostgresTable:
         """Raises `NodeFailed` for wrong fields, a table name that is none, or without the extra."""
-        from convoq.memory.postgres import PostgresTable, connect
+        from convoq.memory.postgres_table import PostgresTable, connect
 
         credential = _read(PostgresCredential, fields, "postgres")
         async with self._lock:  # opens no connection yet, so nobody waits for a dead server here

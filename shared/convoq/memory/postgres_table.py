@@ -1,0 +1,158 @@
+"""The table that a Postgres memory lies in, as n8n makes it or as people have it. Needs asyncpg (extra `postgres`).
+
+    id serial, session_id varchar(255), message jsonb {"type", "content", …}      one row a message
+
+Made if missing, with two indexes that n8n does not make: (session_id, id) to read a session without reading all, and a
+unique one over (session_id, turn id), which lets a turn in once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from convoq.errors import MemoryFailed, NodeFailed
+from convoq.memory.n8n_messages import MARK
+from convoq.memory.servers import CONNECT_S, MAX_CONNECTIONS, REPLY_S, PostgresCredential
+
+if TYPE_CHECKING:
+    import asyncpg
+
+log = structlog.get_logger()
+
+IDLE_S = 60.0
+"""Connections are closed before gateways between here and the server forget them."""
+INDEX_S = 10
+"""An index that takes longer, or has to wait for others, is left to people: meanwhile nobody could write."""
+TURN = f"(message #>> '{{additional_kwargs,{MARK},turn}}')"
+"""The id of the turn that a message begins, in SQL; null for all its other messages."""
+_NAME = re.compile(r'(?:[A-Za-z_]\w{0,62}|"[^"\0]{1,63}")(?:\.(?:[A-Za-z_]\w{0,62}|"[^"\0]{1,63}"))?', re.ASCII)
+
+_COLUMNS = """
+    SELECT a.attname AS name, coalesce(nullif(t.typbasetype, 0), t.oid)::regtype::text AS type,
+        CASE WHEN t.typbasetype = 0 THEN a.atttypmod ELSE t.typtypmod END - 4 AS chars,
+        a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AND a.attgenerated = '' AS needed
+    FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+    WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
+"""
+
+
+async def connect(credential: PostgresCredential) -> asyncpg.Pool:
+    """Without named statements, for behind a pooler in transaction mode each may meet another server connection. It
+    costs a direct connection a second round trip and the planning, 0.3 ms a statement."""
+    try:
+        import asyncpg
+    except ImportError:
+        raise NodeFailed("Postgres Chat Memory needs the extra 'postgres': pip install 'convoq[postgres]'") from None
+    try:
+        return await asyncpg.create_pool(
+            host=credential.host,
+            port=credential.port,
+            database=credential.database,
+            user=credential.user,
+            password=credential.password or None,
+            ssl=credential.ssl,
+            min_size=0,
+            max_size=MAX_CONNECTIONS,
+            max_inactive_connection_lifetime=IDLE_S,
+            statement_cache_size=0,
+            timeout=CONNECT_S,
+            command_timeout=REPLY_S,
+            reset=_nothing_to_reset,
+            server_settings={"application_name": "convoq"},
+        )
+    except ValueError as error:
+        raise NodeFailed(f"credential of type 'postgres': {error}") from None
+
+
+async def _nothing_to_reset(connection: object) -> None:
+    """What runs here leaves nothing behind in a session; asyncpg's own reset is one more round trip a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The types of the columns `session_id` and `message`; `session_chars` is how long a session's key may be."""
+
+    session: str
+    session_chars: int | None
+    message: str
+
+
+class PostgresTable:
+    """One table, for all sessions. `name` is put into SQL as it is, like n8n does: only what is a name may be one."""
+
+    def __init__(self, pool: asyncpg.Pool, name: str) -> None:
+        if not _NAME.fullmatch(name):
+            raise NodeFailed(f"parameter 'tableName': {name[:100]!r} is no name of a table")
+        self.name = name
+        self.pool = pool
+        self._layout: Layout | None = None
+        self._lock = asyncio.Lock()
+
+    async def layout(self) -> Layout:
+        """Looked at once in this process; the table and its indexes are made where they are missing.
+
+        Raises `MemoryFailed` for a table that cannot hold a history.
+        """
+        if self._layout is None:
+            async with self._lock:
+                if self._layout is None:
+                    self._layout = await self._prepare()
+        return self._layout
+
+    async def fetch(self, query: str, *arguments: object) -> list[Any]:
+        return await self.pool.fetch(query, *arguments)
+
+    async def _prepare(self) -> Layout:
+        async with self.pool.acquire() as connection, connection.transaction():
+            # Two processes that make the same table at once would get in each other's way.
+            await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", self.name)
+            if await connection.fetchval("SELECT to_regclass($1) IS NULL", self.name):
+                await connection.execute(
+                    f"CREATE TABLE {self.name} (id SERIAL PRIMARY KEY, "
+                    "session_id VARCHAR(255) NOT NULL, message JSONB NOT NULL)"
+                )
+            columns = {row["name"]: row for row in await connection.fetch(_COLUMNS, self.name)}
+            if fault := _fault(columns):
+                raise MemoryFailed(f"table {self.name} cannot hold a chat history: {fault}")
+            await self._index(connection, "session", "INDEX", "session_id, id")
+            turn = f"session_id, ({TURN})"
+            await self._index(connection, "turn", "UNIQUE INDEX", turn, f" WHERE {TURN} IS NOT NULL")
+        session, message = columns["session_id"], columns["message"]
+        return Layout(session["type"], session["chars"] if session["chars"] > 0 else None, message["type"])
+
+    async def _index(self, connection: Any, label: str, kind: str, columns: str, condition: str = "") -> None:
+        import asyncpg
+
+        base = self.name.rsplit(".", 1)[-1].strip('"')
+        name = f'"{base[:45]}_{MARK}_{label}"'
+        statement = f"CREATE {kind} IF NOT EXISTS {name} ON {self.name} ({columns}){condition}"
+        try:
+            async with connection.transaction():
+                await connection.execute(f"SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '{INDEX_S}s'")
+                await connection.execute(statement)
+        except (
+            asyncpg.SyntaxOrAccessError,
+            asyncpg.FeatureNotSupportedError,
+            asyncpg.IntegrityConstraintViolationError,
+            asyncpg.QueryCanceledError,
+            asyncpg.LockNotAvailableError,
+        ) as error:
+            log.warning("postgres memory works without an index", table=self.name, index=statement, error=str(error))
+
+
+def _fault(columns: dict[str, Any]) -> str | None:
+    if missing := [name for name in ("id", "session_id", "message") if name not in columns]:
+        return f"it has no column {missing[0]!r}"
+    if (kind := columns["message"]["type"]) not in ("json", "jsonb"):
+        return f"column 'message' is of type {kind}, not json or jsonb"
+    if (kind := columns["id"]["type"]) not in ("smallint", "integer", "bigint", "numeric"):
+        return f"column 'id' is of type {kind}, which does not tell the order of messages: it has to be serial"
+    given = ("session_id", "message")
+    if needed := [name for name, column in columns.items() if column["needed"] and name not in given]:
+        return f"column {needed[0]!r} must have a value and has no default: give it one, or let it be null"
+    return None
