@@ -132,6 +132,7 @@ class Stack:
             **{key: value for key, value in os.environ.items() if not key.startswith(("CONVOQ_", "OPENAI_"))},
             "CONVOQ_REDIS_URL": self.redis_url,
             "CONVOQ_PORT": str(self.port),
+            "CONVOQ_ERROR_DETAILS": "true",
             **self.env,
             **env,
         }

@@ -41,19 +41,23 @@
         └── StreamTooLarge          500 stream_too_large
 
 An error carries data; the API's one handler makes the response (JSON `{"code", "message", …}`), the worker's makes an
-`error` chunk. The message quotes the culprit and never a secret.
+`error` chunk. The message quotes the culprit and never a secret; it may name servers, tables and nodes, so strangers
+read the class's `public` sentence instead, where it has one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 
 class ConvoqError(Exception):
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal"
+    public: ClassVar[str | None] = "Something went wrong on the server."
+    """What strangers read of it. None: the message itself, which is about what they did."""
 
     def __init__(self, message: str, **details: object) -> None:
         super().__init__(message)
@@ -67,6 +71,7 @@ class ConvoqError(Exception):
 
 class BadRequest(ConvoqError):
     status, code = 400, "bad_request"
+    public = None
 
 
 class BodyTooLarge(BadRequest):
@@ -83,14 +88,17 @@ class BadSession(BadRequest):
 
 class Unauthorized(ConvoqError):
     status, code = 401, "unauthorized"
+    public = None
 
 
 class Forbidden(ConvoqError):
     status, code = 403, "forbidden"
+    public = None
 
 
 class NotFound(ConvoqError):
     status, code = 404, "not_found"
+    public = None
 
 
 class UnknownPath(NotFound):
@@ -107,6 +115,7 @@ class UnknownExecution(NotFound):
 
 class Conflict(ConvoqError):
     status, code = 409, "conflict"
+    public = None
 
 
 class SessionBusy(Conflict):
@@ -115,14 +124,17 @@ class SessionBusy(Conflict):
 
 class Gone(ConvoqError):
     status, code = 410, "gone"
+    public = None
 
 
 class Unavailable(ConvoqError):
     status, code = 503, "unavailable"
+    public = "The service cannot take messages at the moment. Please try again shortly."
 
 
 class Overloaded(Unavailable):
     code = "overloaded"
+    public = "Too many messages are waiting at the moment. Please try again shortly."
 
 
 class ConfigError(ConvoqError):
@@ -144,6 +156,7 @@ class Fault:
 
 class InvalidWorkflow(ConvoqError):
     status, code = 422, "invalid_workflow"
+    public = "This chat is not set up correctly."
 
     def __init__(self, name: str, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
@@ -156,12 +169,14 @@ class InvalidWorkflow(ConvoqError):
 
 class ExecutionFailed(ConvoqError):
     code = "execution_failed"
+    public: ClassVar[str | None] = "The message could not be answered."
 
 
 class NodeFailed(ExecutionFailed):
     """A node of the workflow failed. `details["node"]` is its name (the runner fills it in)."""
 
     code = "node_failed"
+    public = "The message could not be answered: a step of the workflow failed."
 
 
 class BadParameter(NodeFailed):
@@ -194,6 +209,7 @@ class ExpressionFailed(NodeFailed):
 
 class ModelFailed(NodeFailed):
     status, code = 502, "model_failed"
+    public = "The language model could not answer."
 
 
 class ModelTimedOut(ModelFailed):
@@ -206,14 +222,17 @@ class EmptyAnswer(ModelFailed):
 
 class ToolFailed(NodeFailed):
     code = "tool_failed"
+    public = "A tool that the answer needs failed."
 
 
 class MemoryFailed(NodeFailed):
     code = "memory_failed"
+    public = "The memory of this conversation could not be reached."
 
 
 class TooManyIterations(NodeFailed):
     code = "too_many_iterations"
+    public = "The assistant found no answer within the steps it may take."
 
 
 class Fenced(ExecutionFailed):
@@ -222,19 +241,39 @@ class Fenced(ExecutionFailed):
 
 class TimedOut(ExecutionFailed):
     status, code = 504, "timed_out"
+    public = "The answer took too long and was ended."
 
 
 class Stopped(ExecutionFailed):
     status, code = 499, "stopped"
+    public = None
 
 
 class Displaced(ExecutionFailed):
     status, code = 409, "displaced"
+    public = None
 
 
 class WorkerLost(ExecutionFailed):
     status, code = 502, "worker_lost"
+    public = "The answer was cut off on our side before it was complete. Please try again."
 
 
 class StreamTooLarge(ExecutionFailed):
     code = "stream_too_large"
+    public = "The answer is longer than what can be sent."
+
+
+def public_text(code: str) -> str | None:
+    """What strangers read of a failure with that code; None where its message is for them."""
+    return _public_texts().get(code, ConvoqError.public)
+
+
+@cache
+def _public_texts() -> dict[str, str | None]:
+    def below(kind: type[ConvoqError]) -> Iterator[type[ConvoqError]]:
+        for each in kind.__subclasses__():
+            yield each
+            yield from below(each)
+
+    return {kind.code: kind.public for kind in below(ConvoqError)}

@@ -68,6 +68,9 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("CONVOQ_CREDENTIALS", "credentials_file"),
         description="JSON file of the credentials that nodes name: {id or name: {type: {field: value}}}",
     )
+    error_details: bool = Field(
+        False, description="clients read errors in full; else a sentence and the execution's id (`make up`: true)"
+    )
     log_level: str = Field("info", pattern="^(debug|info|warning|error)$", description="debug, info, warning, error")
     openai_api_key: SecretStr | None = Field(
         None,

@@ -19,16 +19,18 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from convoq.api import chat, executions, health, rest, sessions
-from convoq.api.cors import Cors
+from convoq.api.cors import PRIVATE, Cors
 from convoq.api.relay import Hub
-from convoq.api.state import State
+from convoq.api.state import State, state_of
 from convoq.api.triggers import Triggers
+from convoq.api.words import Words
 from convoq.contract.services import Services
 from convoq.credentials import read_credentials
 from convoq.delivery.admission import RETRY_AFTER_S, ChatQueue
 from convoq.delivery.stopping import Stopper
 from convoq.delivery.takeover import Takeover
 from convoq.errors import ConvoqError, ExecutionFailed, Unavailable
+from convoq.ids import new_execution_id
 from convoq.memory.parts import MemoryParts
 from convoq.memory.pools import Pools
 from convoq.memory.redis_list import RedisMemories
@@ -130,11 +132,18 @@ def _no_http() -> NoReturn:
 
 async def failed(http: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, ConvoqError)
-    if error.status >= 500:
-        log.warning("request failed", path=http.url.path, code=error.code, message=error.message)
+    reference = new_execution_id()
+    if error.public is not None:
+        log.warning("request failed", path=http.url.path, reference=reference, code=error.code, message=error.message)
     retry_after = error.details.get("retry_after")
     headers = None if retry_after is None else {"Retry-After": str(retry_after)}
-    return JSONResponse(error.as_dict(), error.status, headers)
+    return JSONResponse(_words(http, reference).error(error.as_dict()), error.status, headers)
+
+
+def _words(http: HttpRequest, reference: str) -> Words:
+    """Who manages convoq is no stranger."""
+    details = state_of(http).settings.error_details or http.url.path.startswith(PRIVATE)
+    return Words(details, reference, of="reference")
 
 
 async def unreachable(http: HttpRequest, error: Exception) -> Response:
@@ -157,5 +166,7 @@ async def left(http: HttpRequest, error: Exception) -> Response:
 
 
 async def broken(http: HttpRequest, error: Exception) -> Response:
-    log.error("request broke", path=http.url.path, exc_info=error)
-    return JSONResponse({"code": "internal", "message": f"internal error: {type(error).__name__}"}, 500)
+    reference = new_execution_id()
+    log.error("request broke", path=http.url.path, reference=reference, exc_info=error)
+    told = ConvoqError(f"internal error: {type(error).__name__}")
+    return JSONResponse(_words(http, reference).error(told.as_dict()), 500)

@@ -18,6 +18,7 @@ from convoq.api.page import PageConfig, chat_page, page_headers
 from convoq.api.reply import Form, JsonReply, StreamReply, negotiate, wants_reasoning
 from convoq.api.state import State, state_of
 from convoq.api.triggers import Chat
+from convoq.api.words import Words
 from convoq.delivery.admission import RETRY_AFTER_S, Admitted, Request, Terms
 from convoq.errors import BadRequest, Forbidden, NotFound, Unavailable
 
@@ -116,9 +117,11 @@ async def run(
         if chat.trigger.parameters.options.cancel_on_disconnect:
             on_left = partial(state.stopper.stop, admitted.execution_id, "the client left")
         keepalive_s = state.settings.keepalive_s
+        own = chat.trigger.parameters.options.error_message
+        words = Words(state.settings.error_details, admitted.execution_id, own)
         if form is Form.JSON:
-            return JsonReply(reader, headers, keepalive_s, on_left=on_left)
-        return StreamReply(reader, form, headers, keepalive_s, position=admitted.position, on_left=on_left)
+            return JsonReply(reader, words, headers, keepalive_s, on_left=on_left)
+        return StreamReply(reader, words, form, headers, keepalive_s, position=admitted.position, on_left=on_left)
 
 
 async def admit(state: State, execution_id: str, request: Request, terms: Terms) -> Admitted:

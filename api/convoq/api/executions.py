@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from dataclasses import dataclass
 from uuid import UUID
 
 from starlette.requests import Request as HttpRequest
@@ -13,6 +14,7 @@ from convoq import keys
 from convoq.api.reply import BY_ACCEPT, Form, StreamReply
 from convoq.api.rest import has_key
 from convoq.api.state import State, state_of
+from convoq.api.words import words_of
 from convoq.delivery.admission import RETRY_AFTER_S
 from convoq.delivery.stopping import ENDED
 from convoq.errors import BadRequest, Gone, Unauthorized, Unavailable, UnknownExecution
@@ -27,7 +29,8 @@ async def resume(http: HttpRequest) -> Response:
     """
     state = state_of(http)
     execution_id = http.path_params["id"]
-    status, seq = await _record(http, state, execution_id)
+    record = await _record(http, state, execution_id)
+    status, seq = record.status, record.seq
     first = _after(http) + 1
     if first > seq:
         raise BadRequest(f"after={first - 1}: execution {execution_id} has only {seq} chunks so far")
@@ -36,13 +39,14 @@ async def resume(http: HttpRequest) -> Response:
             return Response(status_code=204)
         if not await state.pipe.command("EXISTS", keys.stream_log(execution_id)):
             raise Gone(f"the stream of execution {execution_id} is not kept any more")
+    words = await words_of(state, execution_id, record.workflow, record.trigger)
     reader = state.hub.reader(execution_id, first)
     await reader.join_late()
     accepts = [part.partition(";")[0].strip() for part in http.headers.get("accept", "").split(",")]
     form = next((BY_ACCEPT[name] for name in accepts if name in BY_ACCEPT), Form.NDJSON)
     if "last-event-id" in http.headers:
         form = Form.SSE
-    return StreamReply(reader, Form.NDJSON if form is Form.JSON else form, {}, state.settings.keepalive_s)
+    return StreamReply(reader, words, Form.NDJSON if form is Form.JSON else form, {}, state.settings.keepalive_s)
 
 
 async def stop(http: HttpRequest) -> Response:
@@ -62,16 +66,26 @@ async def end_in_the_way(state: State, execution_id: str) -> None:
         await state.takeover.settle(execution_id)
 
 
-async def _record(http: HttpRequest, state: State, execution_id: str) -> tuple[str, int]:
-    """Status and number of chunks, for who has the stream's token or the API key."""
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """`seq` is the number of chunks so far; `workflow` is an id, `trigger` a node's name."""
+
+    status: str
+    seq: int
+    workflow: str
+    trigger: str
+
+
+async def _record(http: HttpRequest, state: State, execution_id: str) -> _Record:
+    """For who has the stream's token or the API key."""
     try:
         UUID(execution_id)
     except ValueError:
         raise UnknownExecution(f"{execution_id[:60]!r} is not an execution id") from None
     try:
         async with asyncio.timeout(ANSWER_S):
-            status, seq, token = await state.pipe.command(
-                "HMGET", keys.execution(execution_id), "status", "seq", "reader"
+            status, seq, token, workflow, trigger = await state.pipe.command(
+                "HMGET", keys.execution(execution_id), "status", "seq", "reader", "workflow", "trigger"
             )
     except TimeoutError:
         raise Unavailable(f"Redis does not answer within {ANSWER_S:g} s", retry_after=RETRY_AFTER_S) from None
@@ -80,7 +94,7 @@ async def _record(http: HttpRequest, state: State, execution_id: str) -> tuple[s
     given = http.query_params.get("token") or http.headers.get("x-stream-token") or ""
     if not secrets.compare_digest(given.encode(), token) and not has_key(http, state):
         raise Unauthorized("a valid stream token is needed: the first answer had it as X-Stream-Token")
-    return status.decode(), int(seq)
+    return _Record(status.decode(), int(seq), workflow.decode(), (trigger or b"").decode())
 
 
 def _after(http: HttpRequest) -> int:

@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from convoq.api.relay import Reader
+from convoq.api.words import Words
 from convoq.delivery.entries import Entry, number
 from convoq.errors import ConvoqError
 from convoq.protocol import End, Error, Keepalive, Metadata, Queued, encode_line
@@ -66,6 +67,7 @@ class _Reply(Response):
     def __init__(
         self,
         reader: Reader,
+        words: Words,
         headers: Mapping[str, str],
         keepalive_s: float,
         *,
@@ -74,6 +76,7 @@ class _Reply(Response):
         super().__init__(headers=headers)
         del self.headers["content-length"]
         self._reader = reader
+        self._words = words
         self._keepalive_s = keepalive_s
         self._on_left = on_left
         self._done = False
@@ -105,6 +108,7 @@ class StreamReply(_Reply):
     def __init__(
         self,
         reader: Reader,
+        words: Words,
         form: Form,
         headers: Mapping[str, str],
         keepalive_s: float,
@@ -117,7 +121,7 @@ class StreamReply(_Reply):
             "Cache-Control": "no-cache, no-transform",
             "X-Accel-Buffering": "no",
         }
-        super().__init__(reader, {**headers, **streaming}, keepalive_s, on_left=on_left)
+        super().__init__(reader, words, {**headers, **streaming}, keepalive_s, on_left=on_left)
         self._form = form
         self._position = position
 
@@ -131,12 +135,13 @@ class StreamReply(_Reply):
             except ConvoqError as error:
                 nowhere = Metadata("", "")
                 self._done = True
-                lost = [Error(error.message, error.code, nowhere), End(nowhere)]
+                text = self._words.text(error.code, error.message)
+                lost = [Error(text, error.code, nowhere), End(nowhere)]
                 await self._send(send, self._body(number(lost, self._reader.seq)))
                 break
             if entry is not None:
                 self._done = entry.end is not None
-                await self._send(send, self._body(entry))
+                await self._send(send, self._body(self._words.entry(entry)))
             elif not self._reader.left:
                 await self._send(send, SSE_KEEPALIVE if self._form is Form.SSE else NDJSON_KEEPALIVE)
         if not self._reader.left:
@@ -165,9 +170,12 @@ class JsonReply(_Reply):
                 entry = await self._reader.next(self._keepalive_s)
             except ConvoqError as error:
                 self._done = True
-                return await JSONResponse(error.as_dict(), error.status, headers)(scope, receive, send)
+                body = self._words.error(error.as_dict())
+                return await JSONResponse(body, error.status, headers)(scope, receive, send)
             if entry is not None and entry.end is not None:
                 self._done = True
                 ended = entry.end
-                status = 200 if ended.error is None else ended.http_status
-                return await JSONResponse(ended.error or ended.reply, status, headers)(scope, receive, send)
+                if ended.error is None:
+                    return await JSONResponse(ended.reply, 200, headers)(scope, receive, send)
+                body = self._words.error(ended.error)
+                return await JSONResponse(body, ended.http_status, headers)(scope, receive, send)

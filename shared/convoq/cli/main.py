@@ -66,7 +66,8 @@ def up(
     """Start everything on this machine: Valkey, API, workers, and a demo workflow that needs no key.
 
     The embedded Valkey keeps its data in the data folder; with CONVOQ_REDIS_URL set, that server is used instead.
-    The log level is `warning` here unless CONVOQ_LOG_LEVEL says otherwise. Ctrl-C stops everything.
+    The log level is `warning` here and clients read errors in full, unless CONVOQ_LOG_LEVEL and CONVOQ_ERROR_DETAILS
+    say otherwise. Ctrl-C stops everything.
     """
     from convoq.cli.up import Up, claim_port
 

@@ -94,6 +94,7 @@ class Up:
     ) -> None:
         environment = {
             "CONVOQ_LOG_LEVEL": "warning",
+            "CONVOQ_ERROR_DETAILS": "true",
             **os.environ,
             "CONVOQ_REDIS_URL": url,
             "CONVOQ_HOST": self.settings.host,

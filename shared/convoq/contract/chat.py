@@ -29,6 +29,8 @@ class ChatTriggerOptions(Parameters):
     """Ours: seconds that a message waits to be joined by others, with `merge`; else CONVOQ_MERGE_WINDOW_S."""
     cancel_on_disconnect: bool = False
     """Ours: a client that leaves stops its execution."""
+    error_message: str = Field("", max_length=2000)
+    """Ours: what clients read of a failure, in place of convoq's sentence; `{executionId}` stands for the id."""
     input_placeholder: str = "Type your message…"
     title: str = "Chat"
     subtitle: str = ""

@@ -125,6 +125,7 @@ class ChatQueue:
         once = "" if terms.once is None else keys.submission(request.workflow_id, request.session_id, terms.once)
         record: list[Argument] = [
             *("workflow", request.workflow_id, "version", request.version, "session", request.session_id),
+            *("trigger", request.trigger),
             *("queue", settings.queue, "slot", key, "reader", token, "created", int(time.time() * 1000)),
         ]
         what, found, position, *in_the_way = await self._pipe.run(

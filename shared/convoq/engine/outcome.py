@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import msgspec
@@ -20,7 +20,8 @@ NO_OUTPUT = "The workflow ran, but its last node has no output"
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """`last_node` is the node that answers, or the one that failed; `items` are the JSON of the answering node's first
-    output that has any. An outcome made of an error alone stands for a run that was ended from outside."""
+    output that has any; `goes_on` tells that this node makes items of its errors. An outcome made of an error alone
+    stands for a run that was ended from outside."""
 
     status: Literal["success", "error", "waiting"]
     error: ConvoqError | None = None
@@ -29,6 +30,7 @@ class Outcome:
     run_index: int = 0
     items: Sequence[Mapping[str, Any]] = ()
     wait: Wait | None = None
+    goes_on: bool = False
 
     @property
     def reply(self) -> dict[str, Any]:
@@ -47,6 +49,16 @@ class Outcome:
         """Why the answer is not whole, where an agent's item says that it is not."""
         reason = self.items[0].get("finishReason") if self.items else None
         return reason if reason in ("length", "content_filter") else None
+
+    @property
+    def passed_over(self) -> str:
+        """The error that is the answer, where the answering node went on after one."""
+        error = self.items[0].get("error") if self.goes_on and self.items and not self.has_text else None
+        return error if isinstance(error, str) else ""
+
+    def with_error(self, text: str) -> Outcome:
+        """The same with another text for `passed_over`."""
+        return replace(self, items=[{**item, "error": text} for item in self.items])
 
     def reply_text(self) -> str:
         """The answer in words: `output`, else `text`, else `message`, else the `error` of a node that goes on after
@@ -73,7 +85,9 @@ def outcome_of(history: Sequence[Executed]) -> Outcome:
     ends = [pair for pair in found if not any(edge.target in ran for edge in pair[0].step.edges)]
     chosen = [pair for pair in ends if is_answer(pair[1][0])] or found or [(candidates[-1], [])]
     executed, items = chosen[-1]
-    return Outcome("success", None, executed.name, executed.step.node.id, executed.run_index, items)
+    node = executed.step.node
+    goes_on = node.on_error != "stopWorkflow"
+    return Outcome("success", None, executed.name, node.id, executed.run_index, items, goes_on=goes_on)
 
 
 def waiting_for(executed: Executed, wait: Wait) -> Outcome:

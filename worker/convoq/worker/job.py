@@ -25,7 +25,7 @@ from convoq.engine.outcome import Outcome
 from convoq.engine.run import WorkflowRun
 from convoq.engine.wait_here import wait_here
 from convoq.engine.workflow import Workflow
-from convoq.errors import ConvoqError, ExecutionFailed, Fenced, Stopped, StreamTooLarge, TimedOut
+from convoq.errors import ConvoqError, ExecutionFailed, Fenced, NodeFailed, Stopped, StreamTooLarge, TimedOut
 from convoq.memory.thread import Exchange
 from convoq.protocol import Chunk
 from convoq.redis import Argument, Pipe, load_script
@@ -100,6 +100,7 @@ class ChatJob:
             if isinstance(error, Fenced):
                 raise
             outcome, first, tail = failed(error), writer.next, []
+        outcome = self._told(claim, outcome)
         said = hooks.text if outcome.error else ""  # now: the last chunks close what is open
         last = await self._last_chunks(outcome, hooks, tail)
         ended = _ended(outcome, hooks)
@@ -137,6 +138,18 @@ class ChatJob:
         workflow = run.state.workflow.settings
         kept = keeps_run_data(self._services.settings.run_data, workflow, failed=outcome.error is not None)
         return run.run_data_json() if kept else b""
+
+    def _told(self, claim: Claim, outcome: Outcome) -> Outcome:
+        """Failures go to the log in full. One that is the answer, as its node goes on after it, is for the client what
+        the API makes of others."""
+        error, where = outcome.error, {"execution": claim.execution_id, "workflow": claim.request.workflow_id}
+        if error is not None and error.public is not None:
+            log.warning("execution failed", **where, node=outcome.last_node, code=error.code, message=error.message)
+        if outcome.passed_over:
+            log.warning("an error is the answer", **where, node=outcome.last_node, message=outcome.passed_over)
+            if not self._services.settings.error_details:
+                return outcome.with_error(f"{NodeFailed.public} (execution {claim.execution_id})")
+        return outcome
 
     async def _before_effect(self, claim: Claim) -> None:
         """From here on this execution is not run again. Raises `Fenced` when it is run elsewhere already."""
