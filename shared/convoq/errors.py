@@ -41,8 +41,9 @@
         └── StreamTooLarge          500 stream_too_large
 
 An error carries data; the API's one handler makes the response (JSON `{"code", "message", …}`), the worker's makes an
-`error` chunk. The message quotes the culprit and never a secret; it may name servers, tables and nodes, so strangers
-read the class's `public` sentence instead, where it has one.
+`error` chunk. The message quotes the culprit and never a secret (what an address holds before its last `@` is left out
+whoever quotes it); it may name servers, tables and nodes, so strangers read the class's `public` sentence instead,
+where it has one.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
+from convoq.addresses import scrub
+
 
 class ConvoqError(Exception):
     status: ClassVar[int] = 500
@@ -60,8 +63,8 @@ class ConvoqError(Exception):
     """What strangers read of it. None: the message itself, which is about what they did."""
 
     def __init__(self, message: str, **details: object) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = scrub(message)
+        super().__init__(self.message)
         self.details = details
 
     def as_dict(self) -> dict[str, object]:

@@ -6,12 +6,16 @@ Every field is set by the environment variable `CONVOQ_<NAME>`; its description 
 
 from __future__ import annotations
 
-from typing import Literal
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
+from pydantic import AfterValidator, AliasChoices, Field, SecretStr, ValidationError, field_validator
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from convoq import keys
+from convoq import addresses, keys
 from convoq.errors import ConfigError
 
 PREFIX = "CONVOQ_"
@@ -19,10 +23,22 @@ WhenBusy = Literal["queue", "reject", "latest", "interrupt", "merge"]
 RunData = Literal["all", "errors", "none"]
 
 
+def _sound(address: str) -> str:
+    if wrong := addresses.fault(address):
+        raise ValueError(wrong)
+    return address
+
+
+Address = Annotated[str, AfterValidator(_sound)]
+"""Of a server: may hold a password, so it is shown as `addresses.shown` has it, and can come from a file."""
+
+
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", populate_by_name=True)
 
-    redis_url: str = Field("redis://127.0.0.1:6379/0", description="Redis or Valkey server (6.2 or newer)")
+    redis_url: Address = Field(
+        "redis://127.0.0.1:6379/0", repr=False, description="Redis or Valkey server (6.2 or newer)"
+    )
     prefix: str = Field(
         keys.DEFAULT,
         pattern=f"^{keys.ALLOWED}$",
@@ -77,8 +93,9 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("CONVOQ_OPENAI_API_KEY", "OPENAI_API_KEY"),
         description="key of OpenAI Chat Model nodes that have no credential (also OPENAI_API_KEY)",
     )
-    openai_base_url: str = Field(
+    openai_base_url: Address = Field(
         "https://api.openai.com/v1",
+        repr=False,
         validation_alias=AliasChoices("CONVOQ_OPENAI_BASE_URL", "OPENAI_BASE_URL"),
         description="base URL of OpenAI Chat Model nodes that name none (also OPENAI_BASE_URL)",
     )
@@ -98,15 +115,65 @@ class Settings(BaseSettings):
         return max(self.execution_ttl_s, self.failure_ttl_s, self.stream_ttl_s, self.memory_ttl_s)
 
 
+def variables(name: str) -> tuple[str, ...]:
+    """The environment variables of a setting, the one to name first."""
+    alias = Settings.model_fields[name].validation_alias
+    if isinstance(alias, AliasChoices):
+        return tuple(str(choice) for choice in alias.choices if choice != name)
+    return (PREFIX + name.upper(),)
+
+
+def file_variable(name: str) -> str | None:
+    """The variable that names a file with the setting's value, for a setting that is or holds a secret."""
+    return f"{variables(name)[0]}_FILE" if _is_secret(name) or _is_address(name) else None
+
+
+def _is_secret(name: str) -> bool:
+    return SecretStr in _types(Settings.model_fields[name])
+
+
+def _is_address(name: str) -> bool:
+    return any(getattr(part, "func", None) is _sound for part in Settings.model_fields[name].metadata)
+
+
+def _types(field: FieldInfo) -> tuple[Any, ...]:
+    return getattr(field.annotation, "__args__", (field.annotation,))
+
+
 def load_settings(**overrides: object) -> Settings:
-    """Settings from the environment, `overrides` (those not None) first. Raises `ConfigError` naming each bad one."""
+    """Settings from the environment and the files it names, `overrides` (those not None) first.
+
+    Raises `ConfigError` naming each bad one.
+    """
+    given = {key: value for key, value in overrides.items() if value is not None}
     try:
-        return Settings(**{key: value for key, value in overrides.items() if value is not None})  # type: ignore[arg-type]
+        return Settings(**{**dict(_from_files()), **given})  # type: ignore[arg-type]
     except ValidationError as error:
-        lines = []
-        for fault in error.errors(include_url=False):
-            name = str(fault["loc"][0]).upper()
-            variable = name if name.startswith((PREFIX, "OPENAI_")) else PREFIX + name
-            shown = "…" if "KEY" in variable else repr(fault["input"])
-            lines.append(f"{variable}={shown}: {fault['msg']}")
-        raise ConfigError("; ".join(lines)) from None
+        faults = error.errors(include_url=False)
+    lines = []
+    for fault in faults:
+        name = next(name for name in Settings.model_fields if str(fault["loc"][0]) in (name, *variables(name)))
+        shown = addresses.shown(str(fault["input"])) if _is_address(name) else fault["input"]
+        reason = fault["msg"].removeprefix("Value error, ")
+        lines.append(f"{variables(name)[0]}={'…' if _is_secret(name) else repr(shown)}: {reason}")
+    raise ConfigError("; ".join(lines))
+
+
+def _from_files() -> Iterator[tuple[str, str]]:
+    """Name and value of each setting whose value is in a file, as containers get their secrets."""
+    for name in Settings.model_fields:
+        variable = file_variable(name)
+        path = os.environ.get(variable) if variable is not None else None
+        if not path:
+            continue
+        if (direct := variables(name)[0]) in os.environ:
+            raise ConfigError(f"{direct} and {variable} are both set: keep one of them")
+        try:
+            value = Path(path).read_text(encoding="utf-8").rstrip("\r\n")
+        except OSError as error:
+            raise ConfigError(f"{variable}={path!r} cannot be read: {error.strerror}") from None
+        except ValueError:
+            raise ConfigError(f"{variable}={path!r} is not UTF-8 text") from None
+        if not value:
+            raise ConfigError(f"{variable}={path!r} is empty")
+        yield name, value

@@ -11,9 +11,8 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from convoq.cli import settings_table
 from convoq.cli.main import app
-from convoq.settings import Settings
+from convoq.settings import Settings, file_variable, variables
 from tests.stack import ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -21,7 +20,8 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (ROOT / "deploy/Dockerfile").read_text()
 OURS = ("setup", "api", "worker")
 COMMANDS: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
-VARIABLES = {settings_table.variable(name, field) for name, field in Settings.model_fields.items()}
+VARIABLES = {variables(name)[0] for name in Settings.model_fields}
+VARIABLES |= {file for name in Settings.model_fields if (file := file_variable(name))}
 
 
 def seconds(duration: str) -> float:

@@ -15,8 +15,9 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     map(
         frozenset,
         (
+            ("addresses",),
             ("errors", "ids", "protocol"),
-            ("keys", "addresses"),
+            ("keys",),
             ("settings",),
             ("redis", "logs", "rq"),
             ("process",),

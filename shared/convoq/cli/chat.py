@@ -12,6 +12,7 @@ import msgspec
 import typer
 from uuid_utils import uuid4
 
+from convoq.addresses import scrub, shown
 from convoq.cli.terminal import printable
 from convoq.errors import ConvoqError
 from convoq.protocol import Error, Item, Queued, decode_line
@@ -52,12 +53,12 @@ async def _send(url: str, session_id: str, text: str, headers: dict[str, str]) -
             if answer.status != HTTPStatus.OK:
                 raise ConvoqError(f"{answer.status} {_reason(await answer.text())}")
             if answer.content_type != "application/x-ndjson":
-                raise ConvoqError(f"{url} answers {answer.content_type}, not a chat stream; is it a chat's URL?")
+                raise ConvoqError(f"{shown(url)} answers {answer.content_type}, not a chat stream; is it a chat's URL?")
             return await _show(answer.content)
     except TimeoutError:
-        typer.echo(f"error: no word from {url} for {SILENCE_S:g} s", err=True)
+        typer.echo(f"error: no word from {shown(url)} for {SILENCE_S:g} s", err=True)
     except (aiohttp.ClientError, ConvoqError, ValueError) as error:
-        typer.echo(f"error: {printable(str(error))}", err=True)
+        typer.echo(f"error: {printable(scrub(str(error)))}", err=True)
     return False
 
 

@@ -12,9 +12,10 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from convoq import keys
+from convoq.addresses import shown
 from convoq.cli import embedded
 from convoq.errors import Unavailable
-from convoq.redis import async_client, shown_url
+from convoq.redis import async_client
 from convoq.settings import Settings
 
 DEFAULT_DATA = Path(".convoq")
@@ -40,7 +41,7 @@ async def connected(url: str) -> AsyncIterator[Redis]:
             await client.ping()
         except (RedisError, OSError) as error:
             raise Unavailable(
-                f"cannot reach Redis at {shown_url(url)} ({error}); start that server, correct CONVOQ_REDIS_URL, "
+                f"cannot reach Redis at {shown(url)} ({error}); start that server, correct CONVOQ_REDIS_URL, "
                 "or unset it and use `convoq up`"
             ) from None
         yield client

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 from redis.exceptions import RedisError
 
+from convoq.addresses import scrub
 from convoq.cli import settings_table
 from convoq.cli.connect import DEFAULT_DATA
 from convoq.cli.parent import end_with_parent
@@ -270,7 +271,7 @@ def main() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    typer.echo(f"error: {printable(message)}", err=True)
+    typer.echo(f"error: {printable(scrub(message))}", err=True)
     sys.exit(code)
 
 

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import AliasChoices
 from pydantic.fields import FieldInfo
 
-from convoq.settings import PREFIX, Settings
-
-
-def variable(name: str, field: FieldInfo) -> str:
-    """The environment variable of a field: the first of its names."""
-    if isinstance(field.validation_alias, AliasChoices):
-        return str(field.validation_alias.choices[0])
-    return PREFIX + name.upper()
+from convoq.settings import Settings, file_variable, variables
 
 
 def _default(field: FieldInfo) -> str:
@@ -21,10 +13,11 @@ def _default(field: FieldInfo) -> str:
 
 
 def markdown() -> str:
-    rows = [
-        f"| `{variable(name, field)}` | {f'`{_default(field)}`' if _default(field) else '–'} | {field.description} |"
-        for name, field in Settings.model_fields.items()
-    ]
+    rows = []
+    for name, field in Settings.model_fields.items():
+        default = f"`{_default(field)}`" if _default(field) else "–"
+        file = f"; or `{file_variable(name)}`, a file that holds it" if file_variable(name) else ""
+        rows.append(f"| `{variables(name)[0]}` | {default} | {field.description}{file} |")
     return "\n".join(["| variable | default | what it sets |", "|---|---|---|", *rows]) + "\n"
 
 
@@ -32,5 +25,7 @@ def env_example() -> str:
     """Every variable, commented out where it stands at its default, as docker compose and systemd read it."""
     lines = ["# convoq's settings, at their defaults (made by `convoq settings --env`). Uncomment what you change."]
     for name, field in Settings.model_fields.items():
-        lines += ["", f"# {field.description}", f"#{variable(name, field)}={_default(field)}"]
+        lines += ["", f"# {field.description}", f"#{variables(name)[0]}={_default(field)}"]
+        if file_variable(name):
+            lines.append(f"#{file_variable(name)}=")
     return "\n".join(lines) + "\n"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import structlog
 
+from convoq import addresses
 from convoq.contract.memory import History, Turn, check_size
 from convoq.errors import MemoryFailed, NodeFailed
 from convoq.memory.n8n_messages import MARK, read_turns, stored_messages
@@ -41,8 +42,11 @@ def connect(credential: MongoCredential) -> AsyncMongoClient[dict[str, Any]]:
     }
     if credential.user and not credential.connection_string:
         options |= {"username": credential.user, "password": credential.password}
+    address = credential.connection_string or credential.host
+    if wrong := addresses.fault(address):
+        raise NodeFailed(f"credential of type 'mongoDb': {addresses.shown(address)!r}: {wrong}")
     try:
-        return AsyncMongoClient(credential.connection_string or credential.host, credential.port, **options)
+        return AsyncMongoClient(address, credential.port, **options)
     except (PyMongoError, ValueError) as error:
         raise NodeFailed(f"credential of type 'mongoDb': {type(error).__name__}") from None
 

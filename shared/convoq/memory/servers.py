@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 MAX_CONNECTIONS = 10
 """To one server, from one process: a turn holds one for a millisecond."""
 CONNECT_S, REPLY_S = 10.0, 30.0
+
+
+def _name_alone(host: str) -> str:
+    if "@" in host or "://" in host:
+        raise ValueError("an address: give the host's name alone, user and password have fields of their own")
+    return host
+
+
+Host = Annotated[str, AfterValidator(_name_alone)]
 
 
 class RedisCredential(BaseModel):
@@ -16,7 +25,7 @@ class RedisCredential(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
 
-    host: str = "localhost"
+    host: Host = "localhost"
     port: int = Field(6379, ge=1, le=65535)
     database: int = Field(0, ge=0)
     user: str = ""
@@ -29,7 +38,7 @@ class PostgresCredential(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
 
-    host: str = "localhost"
+    host: Host = "localhost"
     port: int = Field(5432, ge=1, le=65535)
     database: str = "postgres"
     user: str = "postgres"

@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
 
 import aiohttp
 from yarl import URL
 
+from convoq import addresses
 from convoq.contract.model import Delta, Message, ModelSettings, ReasoningDelta, ToolSpec
 from convoq.errors import ModelFailed, ModelTimedOut
 from convoq.models import openai_wire as wire
@@ -64,6 +66,8 @@ class OpenAIModel:
         self._http = http
         self.name = name
         self.settings = settings
+        if wrong := addresses.fault(base_url.strip()):
+            raise ModelFailed(f"model {name!r}: base URL {addresses.shown(base_url.strip())!r}: {wrong}")
         self._backoff_s = backoff_s
         self._reasoning_field = ""
         try:
@@ -82,7 +86,7 @@ class OpenAIModel:
         self._secrets = [secret for secret in (api_key, given.password, given.raw_password) if secret]
         if given.user is not None or given.password is not None:
             user, password = given.user or "", given.password or ""
-            self._headers["Authorization"] = aiohttp.BasicAuth(user, password, "utf-8").encode()
+            self._headers["Authorization"] = "Basic " + b64encode(f"{user}:{password}".encode()).decode()
         elif api_key:
             self._headers["Authorization"] = f"Bearer {api_key}"
 

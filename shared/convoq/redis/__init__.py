@@ -3,7 +3,7 @@
 Both come back after a failure. Everything else of convoq reaches Redis through this room, and imports from here.
 """
 
-from convoq.redis.clients import async_client, shown_url, sync_client
+from convoq.redis.clients import async_client, sync_client
 from convoq.redis.connection import CONNECT_ERRORS, RECONNECT_S, REPLY_TIMEOUT_S
 from convoq.redis.pipe import Argument, Pipe
 from convoq.redis.scripts import Script, load_script
@@ -19,6 +19,5 @@ __all__ = [
     "Subscriber",
     "async_client",
     "load_script",
-    "shown_url",
     "sync_client",
 ]

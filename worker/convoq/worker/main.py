@@ -7,9 +7,10 @@ import asyncio
 import uvloop
 from redis.exceptions import RedisError
 
+from convoq.addresses import shown
 from convoq.errors import Unavailable
 from convoq.process import set_up
-from convoq.redis import Pipe, async_client, shown_url, sync_client
+from convoq.redis import Pipe, async_client, sync_client
 from convoq.settings import Settings
 from convoq.worker.job import ChatJob
 from convoq.worker.runtime import Runtime
@@ -28,9 +29,7 @@ async def _work(settings: Settings) -> None:
         connection = sync_client(settings.redis_url)
         await asyncio.to_thread(connection.ping)
     except (RedisError, OSError) as error:
-        raise Unavailable(
-            f"Redis at {shown_url(settings.redis_url)} does not answer: {error} (CONVOQ_REDIS_URL)"
-        ) from None
+        raise Unavailable(f"Redis at {shown(settings.redis_url)} does not answer: {error} (CONVOQ_REDIS_URL)") from None
     async with Pipe(client) as pipe, Runtime(pipe, client, settings) as runtime:
         job = ChatJob(pipe, runtime.services, runtime.find_workflow)
         await AsyncWorker(settings, connection, job).serve(pipe)

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from convoq import addresses
 from convoq.contract.connections import ConnectionType
 from convoq.contract.context import Context
 from convoq.contract.model import ModelSettings
@@ -42,9 +43,12 @@ class ModelOptions(BaseModel):
     reasoning_effort: str | None = Field(None, alias="reasoningEffort")
 
 
-def _origin(url: str) -> tuple[str, str]:
+def _origin(url: str) -> tuple[str, str, str | None]:
+    """Scheme, place and host; empty for what is no URL (the model says so)."""
+    if addresses.fault(url):
+        return "", "", None
     parts = urlsplit(url)
-    return parts.scheme, parts.netloc
+    return parts.scheme, parts.netloc, parts.hostname
 
 
 class OpenAIParameters(Parameters):
@@ -71,7 +75,7 @@ class OpenAIChatModelNode(SubNode[OpenAIParameters]):
         # An imported workflow may name any server: the operator's key goes to the operator's server only.
         if not key and process.openai_api_key and _origin(base_url) == _origin(process.openai_base_url):
             key = process.openai_api_key.get_secret_value()
-        if not key and urlsplit(base_url).hostname == OPENAI_HOST:
+        if not key and _origin(base_url)[2] == OPENAI_HOST:
             raise NodeFailed(
                 f"no API key for {OPENAI_HOST}: set OPENAI_API_KEY, give the node an openAiApi credential, "
                 "or name another server in its option 'Base URL'"
