@@ -25,6 +25,7 @@ INSTALLATION = _installation()
 PREFIX = f"{INSTALLATION}:"
 RQ_PREFIX = f"{PREFIX}rq:"
 KINDS = {
+    "claims": "claims on sessions, on other servers",
     "exec": "records of executions",
     "exec data": "run data of executions",
     "exec files": "files of executions",
@@ -102,6 +103,11 @@ def session(workflow_id: str, session_id: str) -> str:
 def memory(workflow_id: str, session_id: str, node: str) -> str:
     """List: the turns of one memory node in one session."""
     return f"{PREFIX}mem:{session(workflow_id, session_id)}:{quote(node, safe='')}"
+
+
+def claims(session_key: str) -> str:
+    """Set, beside a session on a server that a credential names. See `convoq.memory.claims`."""
+    return f"{PREFIX}claims:{{{session_key}}}"
 
 
 def folding(workflow_id: str, session_id: str, node: str) -> str:

@@ -11,6 +11,7 @@ from convoq.contract.execution import ExecutionInfo
 from convoq.contract.memory import Memory
 from convoq.errors import Fenced
 from convoq.ids import new_execution_id
+from convoq.memory.claims import Claims
 from convoq.memory.local import LocalMemories
 from convoq.memory.mongo import MongoMemory
 from convoq.memory.n8n_list import N8nListMemory
@@ -98,7 +99,11 @@ class RedisBackend(Backend):
         self.workflow = other.workflow
         self.execution = execution(self.execution.id, other.workflow)
 
-    async def before_write(self) -> None:
+    @property
+    def claims(self) -> Claims:
+        return Claims(self.execution, self.before_effect, self.pipe)
+
+    async def before_effect(self) -> None:
         """As a worker does it before anything that must not happen twice."""
         if not await self.pipe.run(load_script("mark"), [self.record], [1, "effects", 1]):
             raise Fenced("taken over")
@@ -128,7 +133,7 @@ class OtherRedisBackend(N8nListBackend):
         server = self.pools.redis(self.fields)
         assert server is not self.pipe
         key = self.key(session, node)
-        return N8nListMemory(server, key, window=window, ttl_s=ttl_s, before_write=self.before_write)
+        return N8nListMemory(server, key, window=window, ttl_s=ttl_s, claims=self.claims)
 
 
 class OtherTrimmedBackend(OtherRedisBackend):
@@ -138,7 +143,7 @@ class OtherTrimmedBackend(OtherRedisBackend):
 
     async def open(self, session: str = "s", node: str = "Memory", *, window: int = 5, ttl_s: int = 3600) -> Memory:
         server, key = self.pools.redis(self.fields), self.key(session, node)
-        return RedisListMemory(server, key, window=window, ttl_s=ttl_s, before_write=self.before_write)
+        return RedisListMemory(server, key, window=window, ttl_s=ttl_s, claims=self.claims)
 
 
 class PostgresBackend(OtherRedisBackend):
@@ -146,7 +151,7 @@ class PostgresBackend(OtherRedisBackend):
 
     async def open(self, session: str = "s", node: str = "Memory", *, window: int = 5, ttl_s: int = 3600) -> Memory:
         table = await self.pools.postgres(self.fields, "n8n_chat_histories")
-        return PostgresMemory(table, self.key(session, node), window=window, before_write=self.before_write)
+        return PostgresMemory(table, self.key(session, node), window=window, claims=self.claims)
 
 
 class MongoBackend(OtherRedisBackend):
@@ -154,7 +159,7 @@ class MongoBackend(OtherRedisBackend):
 
     async def open(self, session: str = "s", node: str = "Memory", *, window: int = 5, ttl_s: int = 3600) -> Memory:
         collection = self.pools.mongo(self.fields, "convoq_test", "n8n_chat_histories")
-        return MongoMemory(collection, self.key(session, node), window=window, before_write=self.before_write)
+        return MongoMemory(collection, self.key(session, node), window=window, claims=self.claims)
 
 
 @asynccontextmanager

@@ -282,6 +282,23 @@ class TestOtherRedis(OnRedis):
 
         asyncio.run(main())
 
+    def test_a_user_who_may_use_other_keys_only(self) -> None:
+        async def main() -> None:
+            async with self.backend() as backend:
+                await backend.pipe.command("ACL", "SETUSER", "few", "on", ">pw", "~chat:*", "+@all")
+                server = backend.pools.redis({**backend.fields, "user": "few", "password": "pw"})
+                key = f"chat:{backend.workflow}"
+                memory = N8nListMemory(server, key, window=5, ttl_s=60, claims=backend.claims)
+                await memory.load()
+                await memory.append(turn(1))
+                assert numbered(await memory.load()) == [1]
+                await backend.supersede()
+                with pytest.raises(Fenced):
+                    await memory.append(turn(2))
+                await backend.pipe.command("ACL", "DELUSER", "few")
+
+        asyncio.run(main())
+
 
 class TestOtherRedisTrimmed(OnRedis):
     def backend(self) -> AbstractAsyncContextManager[OtherRedisBackend]:
@@ -296,7 +313,7 @@ class TestPostgres(OnRedis):
     def backend(self) -> AbstractAsyncContextManager[OtherRedisBackend]:
         return other_server(self.redis_url, self.fields, PostgresBackend)
 
-    def test_one_statement_each_way(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_turn_is_three_statements(self, monkeypatch: pytest.MonkeyPatch) -> None:
         async def main() -> None:
             import asyncpg
 
@@ -308,9 +325,9 @@ class TestPostgres(OnRedis):
                     inner = cast(Any, connection)._con
                 assert isinstance(inner, asyncpg.Connection)
                 inner.add_query_logger(lambda record: sent.append(record.query))
-                await memory.append(turn(2, TOOLS))
                 await memory.load()
-                assert len(sent) == 2, sent
+                await memory.append(turn(2, TOOLS))
+                assert len(sent) == 3, sent  # claim, read, write
 
         asyncio.run(main())
 
@@ -329,7 +346,7 @@ class TestPostgres(OnRedis):
                 )
                 others = [Pools() for _ in range(4)]
                 tables = [await pools.postgres(self.fields, "of_n8n") for pools in others]
-                memories = [PostgresMemory(table, "s", window=5, before_write=backend.before_write) for table in tables]
+                memories = [PostgresMemory(table, "s", window=5, claims=backend.claims) for table in tables]
                 await asyncio.gather(*(memory.append(turn(number)) for number, memory in enumerate(memories)))
                 loaded = await memories[0].load()
                 assert (loaded[0].user, loaded[0].answer) == ("hi", "ho")
@@ -386,7 +403,7 @@ class TestPostgres(OnRedis):
         async def main() -> None:
             async with self.backend() as backend:
                 table = await backend.pools.postgres(self.fields, name)
-                memory = PostgresMemory(table, "s", window=5, before_write=backend.before_write)
+                memory = PostgresMemory(table, "s", window=5, claims=backend.claims)
                 await memory.append(turn(1))
                 assert numbered(await memory.load()) == [1]
                 await (await self._pool(backend)).execute(f"DROP TABLE {name}")
@@ -403,7 +420,7 @@ class TestPostgres(OnRedis):
                     ({"database": "nope"}, 'cannot read the memory .* database "nope" does not exist'),
                 ):
                     table = await backend.pools.postgres({**self.fields, "password": "hush", **wrong}, "t")
-                    memory = PostgresMemory(table, "s", window=5, before_write=backend.before_write)
+                    memory = PostgresMemory(table, "s", window=5, claims=backend.claims)
                     with pytest.raises(MemoryFailed, match=said) as caught:
                         await memory.load()
                     assert "hush" not in str(caught.value)
@@ -502,10 +519,7 @@ class TestMongoWithoutServer:
             pools = Pools()
             fields: Mapping[str, Any] = {"host": "127.0.0.1", "port": 1, "user": "u", "password": "hush"}
 
-            async def before_write() -> None:
-                pass
-
-            memory: Memory = mongo.MongoMemory(pools.mongo(fields, "db", "c"), "s", window=5, before_write=before_write)
+            memory: Memory = mongo.MongoMemory(pools.mongo(fields, "db", "c"), "s", window=5, claims=None)
             with pytest.raises(MemoryFailed, match=r"cannot read the memory of session 's' in db\.c") as caught:
                 await memory.load()
             assert "hush" not in str(caught.value)

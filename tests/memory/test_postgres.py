@@ -12,8 +12,11 @@ import pytest
 
 from convoq.contract.memory import Turn
 from convoq.errors import MemoryFailed
+from convoq.ids import new_execution_id
+from convoq.memory.claims import Claims
 from convoq.memory.pools import Pools
 from convoq.memory.postgres import PostgresMemory
+from tests.memory.backends import execution
 from tests.memory.contract import TOOLS, numbered, turn
 from tests.pgbouncer import pgbouncer
 
@@ -27,12 +30,13 @@ def pooled_fields(postgres_fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield fields
 
 
-async def free() -> None:
-    """A write that nothing fences."""
+async def running() -> None:
+    """Nobody takes these executions over."""
 
 
 async def opened(pools: Pools, fields: dict[str, Any], table: str, session: str, window: int = 5) -> PostgresMemory:
-    return PostgresMemory(await pools.postgres(fields, table), session, window=window, before_write=free)
+    claims = Claims(execution(new_execution_id()), running, None)
+    return PostgresMemory(await pools.postgres(fields, table), session, window=window, claims=claims)
 
 
 @asynccontextmanager

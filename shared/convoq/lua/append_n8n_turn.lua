@@ -1,11 +1,12 @@
 --!include fence
+--!include claims
 --!include keep
 --!include sessions
 -- Put the messages of a turn at the head of a list as n8n does, all or none. n8n itself never trims.
--- KEYS: memory, execution (with a fence only)
--- ARGV: attempt ('' without a fence), ttl s, most bytes, what only this turn's first message holds, messages
+-- KEYS: memory, execution or claims (with a guard only)
+-- ARGV: guard ('' without one), ttl s, most bytes, what only this turn's first message holds, messages
 -- Returns 1 appended, 0 was there, -1 not ours any more, -2 too large.
-if fenced(KEYS[2], ARGV[1]) then
+if refused(KEYS[2], ARGV[1]) then
     return -1
 end
 for _, message in ipairs(redis.call('LRANGE', KEYS[1], 0, 199)) do
@@ -23,8 +24,6 @@ end
 for i = 5, #ARGV do
     redis.call('LPUSH', KEYS[1], ARGV[i])
 end
-written_by(KEYS[2], KEYS[1], keep(KEYS[1], ARGV[2]))
-if ARGV[1] ~= '' then
-    redis.call('HSET', KEYS[2], 'effects', 1) -- a turn that is remembered cannot be run again
-end
+written_by(ours(KEYS[2], ARGV[1]), KEYS[1], keep(KEYS[1], ARGV[2]))
+remembered(KEYS[2], ARGV[1])
 return 1

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import structlog
@@ -14,8 +14,8 @@ import structlog
 from convoq import addresses
 from convoq.contract.memory import History, Turn, check_size
 from convoq.errors import MemoryFailed, NodeFailed
+from convoq.memory.claims import ClaimedMemory, Claims
 from convoq.memory.n8n_messages import MARK, read_turns, stored_messages
-from convoq.memory.redis_list import BeforeWrite
 from convoq.memory.repair import sendable
 from convoq.memory.servers import CONNECT_S, MAX_CONNECTIONS, REPLY_S, MongoCredential
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
+CLAIMS = f"{MARK}.claims"
 TOO_LARGE = frozenset((10334, 17419, 17420))
 """MongoDB's codes for a document over its 16 MB."""
 
@@ -74,60 +75,78 @@ class MongoCollection:
         return self._collection
 
 
-class MongoMemory:
-    """Never trimmed, as in n8n: a session ends at MongoDB's 16 MB. `before_write` as in `convoq.memory.redis_list`."""
+class MongoMemory(ClaimedMemory):
+    """Never trimmed, as in n8n: a session ends at MongoDB's 16 MB. Claims lie in the session's document, as
+    `{"convoq": {"claims": [claim, …]}}`."""
 
-    def __init__(self, collection: MongoCollection, session: str, *, window: int, before_write: BeforeWrite) -> None:
+    def __init__(self, collection: MongoCollection, session: str, *, window: int, claims: Claims | None) -> None:
+        super().__init__(claims)
         self.window = window
         self._collection = collection
         self._session = {"sessionId": session}
-        self._before_write = before_write
 
-    async def load(self) -> History:
-        from pymongo.errors import PyMongoError
-
-        try:
-            collection = await self._collection.open()
-            document = await collection.find_one(self._session, {"messages": 1})
-        except PyMongoError as error:
-            self._fail("read", error)
+    async def _read(self) -> History:
+        document = await self._run("read", lambda found: found.find_one(self._session, {"messages": 1}))
         messages = (document or {}).get("messages")
         turns, notes = read_turns(messages if isinstance(messages, list) else ())
         return sendable(turns[-self.window :], notes)
 
     async def append(self, turn: Turn) -> None:
         check_size(turn)
-        from pymongo.errors import PyMongoError
-
-        other = {**self._session, f"messages.data.additional_kwargs.{MARK}.turn": {"$ne": turn.id}}
         push = {"$push": {"messages": {"$each": _storable(stored_messages(turn))}}}
-        await self._before_write()
-        try:
-            collection = await self._collection.open()
-            if (await collection.update_one(other, push)).matched_count == 0:
-                # The turn is there, or the session is not; begun without messages it takes the turn once, as any does.
-                await collection.update_one(self._session, {"$setOnInsert": {"messages": []}}, upsert=True)
-                await collection.update_one(other, push)
-        except PyMongoError as error:
-            self._fail("write", error)
+        other = {f"messages.data.additional_kwargs.{MARK}.turn": {"$ne": turn.id}}
+
+        async def step(claim: str | None) -> bool:
+            if claim is None:
+                await self._update({}, {"$setOnInsert": {"messages": []}}, upsert=True)
+                return await self._update(other, push)
+            mine, used = _used(claim)
+            return await self._update({**mine, **other}, {**push, **used}) or await self._update(mine, used)
+
+        await self._claimed(step)
 
     async def replace(self, turns: Sequence[Turn]) -> None:
         check_size(*turns)
-        from pymongo.errors import PyMongoError
-
         messages = _storable([message for turn in turns for message in stored_messages(turn)])
-        await self._before_write()
-        try:
-            collection = await self._collection.open()
+
+        async def step(claim: str | None) -> bool:
+            mine, used = ({}, {}) if claim is None else _used(claim)
             if messages:
-                await collection.update_one(self._session, {"$set": {"messages": messages}}, upsert=True)
-            else:
-                await collection.delete_many(self._session)
-        except PyMongoError as error:
-            self._fail("write", error)
+                return await self._update(mine, {"$set": {"messages": messages}, **used}, upsert=claim is None)
+            done = await self._run("write", lambda found: found.delete_many({**self._session, **mine}))
+            return bool(done.deleted_count)
+
+        await self._claimed(step)
 
     async def clear(self) -> None:
         await self.replace(())
+
+    async def _claim(self, mine: str, *, begin: bool = False) -> Sequence[str]:
+        """A session that is not there gets no claim when it is loaded: n8n would see a document without a turn."""
+        leave, shown = {"$addToSet": {CLAIMS: mine}}, {CLAIMS: 1}
+        document = await self._run(
+            "read", lambda found: found.find_one_and_update(self._session, leave, projection=shown, upsert=begin)
+        )
+        found: Sequence[str] = (document or {}).get(MARK, {}).get("claims", ())
+        return found
+
+    async def _drop(self, gone: Sequence[str]) -> None:
+        await self._update({}, {"$pull": {CLAIMS: {"$in": gone}}}, action="read")
+
+    async def _update(
+        self, where: Mapping[str, Any], change: Mapping[str, Any], *, upsert: bool = False, action: str = "write"
+    ) -> bool:
+        where = {**self._session, **where}
+        done = await self._run(action, lambda found: found.update_one(where, change, upsert=upsert))
+        return bool(done.matched_count)
+
+    async def _run(self, action: str, call: Callable[[Any], Awaitable[Any]]) -> Any:
+        from pymongo.errors import PyMongoError
+
+        try:
+            return await call(await self._collection.open())
+        except PyMongoError as error:
+            self._fail(action, error)
 
     def _fail(self, action: str, error: Exception) -> NoReturn:
         where = f"session {self._session['sessionId']!r} in {self._collection.name}"
@@ -136,6 +155,11 @@ class MongoMemory:
                 f"the history of {where} is larger than 16 MB, which is all MongoDB keeps of a session: clear it"
             ) from error
         raise MemoryFailed(f"cannot {action} the memory of {where}: {error}") from error
+
+
+def _used(claim: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Where a claim stands, and how it is taken away."""
+    return {CLAIMS: claim}, {"$pull": {CLAIMS: claim}}
 
 
 def _storable(value: Any) -> Any:

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
-from redis.exceptions import RedisError
-
-from convoq.contract.memory import MAX_SESSION_BYTES, History, Turn, check_size, session_too_large
-from convoq.errors import Unavailable
+from convoq.contract.memory import MAX_SESSION_BYTES, History, Turn, check_size
 from convoq.memory.n8n_messages import decode_message, encode_message, mark_of, read_turns, stored_messages
 from convoq.memory.redis_list import RedisMemory
 from convoq.memory.repair import sendable
-from convoq.redis import load_script
 
 
 class N8nListMemory(RedisMemory):
     """Never trimmed, as in n8n: others may read the list through a larger window. A session is bounded nevertheless."""
 
-    async def load(self) -> History:
-        script, arguments = load_script("load_n8n_turns"), [self.window, MAX_SESSION_BYTES]
-        try:
-            newest_first = await self._server.run(script, [self._key], arguments)
-        except (RedisError, Unavailable) as error:
-            self._fail("read", error)
-        if not isinstance(newest_first, list):
-            raise session_too_large(f"session {self._key!r}")
-        turns, notes = read_turns(map(decode_message, reversed(newest_first)))
+    async def _read(self) -> History:
+        newest_first = await self._run("read", "load_n8n_turns", [self._key], self.window, MAX_SESSION_BYTES)
+        turns, notes = read_turns(map(decode_message, reversed(cast("list[bytes]", newest_first))))
         return sendable(turns[-self.window :], notes)
 
     async def append(self, turn: Turn) -> None:

@@ -13,7 +13,7 @@ from redis.asyncio.connection import Connection, SSLConnection, parse_url
 from redis.exceptions import NoScriptError
 
 from convoq.errors import NodeFailed
-from convoq.memory.redis_list import Server
+from convoq.memory.server import Server
 from convoq.memory.servers import (
     CONNECT_S,
     MAX_CONNECTIONS,

@@ -9,27 +9,25 @@ from typing import Any, NoReturn
 
 from convoq.contract.memory import MAX_SESSION_BYTES, History, Turn, check_size, session_too_large
 from convoq.errors import MemoryFailed
+from convoq.memory.claims import ClaimedMemory, Claims
 from convoq.memory.n8n_messages import decode_message, encode_message, read_turns, stored_messages
 from convoq.memory.postgres_table import TURN, Layout, PostgresTable
-from convoq.memory.redis_list import BeforeWrite
 from convoq.memory.repair import sendable
 
 _NUL = re.compile(rb"((?<!\\)(?:\\\\)*)\\u0000")
 
 
-class PostgresMemory:
-    """One statement each way, which is one transaction. Turns of one session are written one after the other.
+class PostgresMemory(ClaimedMemory):
+    """One statement to claim, one to read, one to write, each a transaction. Turns of one session are written one after
+    the other. n8n never trims, and nothing expires."""
 
-    n8n never trims, and nothing expires; `before_write` as in `convoq.memory.redis_list`.
-    """
-
-    def __init__(self, table: PostgresTable, session: str, *, window: int, before_write: BeforeWrite) -> None:
+    def __init__(self, table: PostgresTable, session: str, *, window: int, claims: Claims | None) -> None:
+        super().__init__(claims)
         self.window = window
         self._table = table
         self._session = session
-        self._before_write = before_write
 
-    async def load(self) -> History:
+    async def _read(self) -> History:
         name, layout = self._table.name, await self._layout("read")
         session = f"$1::text::{layout.session}"
         rows = await self._run(
@@ -57,53 +55,89 @@ class PostgresMemory:
     async def append(self, turn: Turn) -> None:
         check_size(turn)
         first, *rest = _rows(turn)
-        await self._before_write()
-        name, layout = self._table.name, await self._layout("write")
-        session = f"$1::text::{layout.session}"
-        await self._run(
-            "write",
-            layout,
-            f"""
-            WITH held AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtextextended($4 || '/' || $1::text, 0))),
+        await self._write(
+            """
             begun AS (
-                INSERT INTO {name} (session_id, message) SELECT {session}, $2::text::{layout.message} FROM held
-                WHERE NOT EXISTS (SELECT FROM {name} WHERE session_id = {session} AND {TURN} = $5)
+                INSERT INTO {name} (session_id, message) SELECT {session}, $2::text::{message} FROM held
+                WHERE NOT EXISTS (SELECT FROM {name} WHERE session_id = {session} AND {TURN} = $3)
                 ON CONFLICT DO NOTHING RETURNING id
+            ), rest AS (
+                INSERT INTO {name} (session_id, message) SELECT {session}, rest.message::{message}
+                FROM begun CROSS JOIN unnest($4::text[]) WITH ORDINALITY AS rest (message, n) ORDER BY rest.n
             )
-            INSERT INTO {name} (session_id, message)
-            SELECT {session}, rest.message::{layout.message}
-            FROM begun CROSS JOIN unnest($3::text[]) WITH ORDINALITY AS rest (message, n) ORDER BY rest.n
             """,
-            self._session,
             first,
-            rest,
-            name,
             turn.id,
+            rest,
         )
 
     async def replace(self, turns: Sequence[Turn]) -> None:
         check_size(*turns)
-        await self._before_write()
-        name, layout = self._table.name, await self._layout("write")
-        session = f"$1::text::{layout.session}"
         # One statement sees the table as it was before it: the rows that it deletes are not those that it inserts.
-        await self._run(
-            "write",
-            layout,
-            f"""
-            WITH held AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtextextended($3 || '/' || $1::text, 0))),
-            gone AS (DELETE FROM {name} USING held WHERE session_id = {session} RETURNING id)
-            INSERT INTO {name} (session_id, message)
-            SELECT {session}, kept.message::{layout.message} FROM (SELECT count(*) FROM gone) AS done
-            CROSS JOIN unnest($2::text[]) WITH ORDINALITY AS kept (message, n) ORDER BY kept.n
+        await self._write(
+            """
+            gone AS (DELETE FROM {name} USING held WHERE session_id = {session} RETURNING id),
+            kept AS (
+                INSERT INTO {name} (session_id, message) SELECT {session}, kept.message::{message}
+                FROM held CROSS JOIN (SELECT count(*) FROM gone) AS done
+                CROSS JOIN unnest($2::text[]) WITH ORDINALITY AS kept (message, n) ORDER BY kept.n
+            )
             """,
-            self._session,
             [row for turn in turns for row in _rows(turn)],
-            name,
         )
 
     async def clear(self) -> None:
         await self.replace(())
+
+    async def _write(self, change: str, *arguments: object) -> None:
+        """`change` are the parts of a statement that write with the lock of the session `held`; $1 is the session."""
+        name, layout = self._table.name, await self._layout("write")
+        parts = change.format(name=name, session=f"$1::text::{layout.session}", message=layout.message, TURN=TURN)
+        last = len(arguments) + 2
+
+        async def step(claim: str | None) -> bool:
+            mine = () if claim is None or layout.claims is None else (claim,)
+            claimed = f"DELETE FROM {layout.claims} WHERE session_id = $1::text AND claim = ${last + 1} RETURNING 1"
+            rows = await self._run(
+                "write",
+                layout,
+                f"""
+                WITH claimed AS ({claimed if mine else "SELECT 1"}),
+                held AS MATERIALIZED (
+                    SELECT pg_advisory_xact_lock(hashtextextended(${last} || '/' || $1::text, 0)) FROM claimed
+                ), {parts} SELECT FROM claimed
+                """,
+                self._session,
+                *arguments,
+                name,
+                *mine,
+            )
+            return bool(rows)
+
+        await self._claimed(step)
+
+    async def _claim(self, mine: str, *, begin: bool = False) -> list[str]:
+        layout = await self._layout("read")
+        if layout.claims is None:
+            return []
+        fits = f"$1::text::{layout.session} IS NOT NULL"
+        rows = await self._run(
+            "read",
+            layout,
+            f"""
+            WITH mine AS (
+                INSERT INTO {layout.claims} (session_id, claim) SELECT $1::text, $2 WHERE {fits} ON CONFLICT DO NOTHING
+            ) SELECT claim FROM {layout.claims} WHERE session_id = $1::text
+            """,
+            self._session,
+            mine,
+        )
+        return [row[0] for row in rows]
+
+    async def _drop(self, gone: Sequence[str]) -> None:
+        layout = await self._layout("read")
+        query = f"DELETE FROM {layout.claims} WHERE session_id = $1::text AND claim = ANY($2)"
+        await self._run("read", layout, query, self._session, gone)
 
     async def _layout(self, action: str) -> Layout:
         with self._named(action):

@@ -3,7 +3,8 @@
     id serial, session_id varchar(255), message jsonb {"type", "content", …}      one row a message
 
 Made if missing, with two indexes that n8n does not make: (session_id, id) to read a session without reading all, and a
-unique one over (session_id, turn id), which lets a turn in once.
+unique one over (session_id, turn id), which lets a turn in once. Beside it, TABLE_convoq_claims has the claims of those
+who answer at the moment (`convoq.memory.claims`), unlogged: it may be emptied at any time.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ log = structlog.get_logger()
 
 IDLE_S = 60.0
 """Connections are closed before gateways between here and the server forget them."""
-INDEX_S = 10
+MAKE_S = 10
 """An index that takes longer, or has to wait for others, is left to people: meanwhile nobody could write."""
 TURN = f"(message #>> '{{additional_kwargs,{MARK},turn}}')"
 """The id of the turn that a message begins, in SQL; null for all its other messages."""
-_NAME = re.compile(r'(?:[A-Za-z_]\w{0,62}|"[^"\0]{1,63}")(?:\.(?:[A-Za-z_]\w{0,62}|"[^"\0]{1,63}"))?', re.ASCII)
+_WORD = r'(?:[A-Za-z_]\w{0,62}|"[^"\0]{1,63}")'
+_NAME = re.compile(rf"(?P<schema>{_WORD}\.)?(?P<table>{_WORD})", re.ASCII)
 
 _COLUMNS = """
     SELECT a.attname AS name, coalesce(nullif(t.typbasetype, 0), t.oid)::regtype::text AS type,
@@ -39,6 +41,7 @@ _COLUMNS = """
     FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
     WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
 """
+_CLAIMS = """(session_id text, claim text, at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (session_id, claim))"""
 
 
 async def connect(credential: PostgresCredential) -> asyncpg.Pool:
@@ -75,26 +78,29 @@ async def _nothing_to_reset(connection: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The types of the columns `session_id` and `message`; `session_chars` is how long a session's key may be."""
+    """The types of the columns `session_id` and `message`; `session_chars` is how long a session's key may be. `claims`
+    is the table of those, None where convoq may not make it: a write is then asked for before it, and not in it."""
 
     session: str
     session_chars: int | None
     message: str
+    claims: str | None
 
 
 class PostgresTable:
     """One table, for all sessions. `name` is put into SQL as it is, like n8n does: only what is a name may be one."""
 
     def __init__(self, pool: asyncpg.Pool, name: str) -> None:
-        if not _NAME.fullmatch(name):
+        if not (found := _NAME.fullmatch(name)):
             raise NodeFailed(f"parameter 'tableName': {name[:100]!r} is no name of a table")
         self.name = name
         self.pool = pool
+        self._schema, self._base = found["schema"] or "", found["table"].strip('"')
         self._layout: Layout | None = None
         self._lock = asyncio.Lock()
 
     async def layout(self) -> Layout:
-        """Looked at once in this process; the table and its indexes are made where they are missing.
+        """Looked at once in this process; the table and what belongs to it is made where it is missing.
 
         Raises `MemoryFailed` for a table that cannot hold a history.
         """
@@ -111,7 +117,7 @@ class PostgresTable:
         async with self.pool.acquire() as connection, connection.transaction():
             # Two processes that make the same table at once would get in each other's way.
             await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", self.name)
-            if await connection.fetchval("SELECT to_regclass($1) IS NULL", self.name):
+            if await _is_missing(connection, self.name):
                 await connection.execute(
                     f"CREATE TABLE {self.name} (id SERIAL PRIMARY KEY, "
                     "session_id VARCHAR(255) NOT NULL, message JSONB NOT NULL)"
@@ -119,21 +125,33 @@ class PostgresTable:
             columns = {row["name"]: row for row in await connection.fetch(_COLUMNS, self.name)}
             if fault := _fault(columns):
                 raise MemoryFailed(f"table {self.name} cannot hold a chat history: {fault}")
-            await self._index(connection, "session", "INDEX", "session_id, id")
-            turn = f"session_id, ({TURN})"
-            await self._index(connection, "turn", "UNIQUE INDEX", turn, f" WHERE {TURN} IS NOT NULL")
+            await self._index(connection, "session", "INDEX", "(session_id, id)")
+            await self._index(connection, "turn", "UNIQUE INDEX", f"(session_id, ({TURN})) WHERE {TURN} IS NOT NULL")
+            claims = await self._claims(connection)
         session, message = columns["session_id"], columns["message"]
-        return Layout(session["type"], session["chars"] if session["chars"] > 0 else None, message["type"])
+        return Layout(session["type"], max(session["chars"], 0) or None, message["type"], claims)
 
-    async def _index(self, connection: Any, label: str, kind: str, columns: str, condition: str = "") -> None:
+    async def _index(self, connection: Any, label: str, kind: str, of: str) -> None:
+        name = f'"{self._base[:45]}_{MARK}_{label}"'
+        if await _is_missing(connection, self._schema + name):
+            await self._allowed(connection, f"CREATE {kind} {name} ON {self.name} {of}")
+
+    async def _claims(self, connection: Any) -> str | None:
+        name = f'{self._schema}"{self._base[:45]}_{MARK}_claims"'
+        if await _is_missing(connection, name):
+            await self._allowed(connection, f"CREATE UNLOGGED TABLE {name} {_CLAIMS}")
+        use = (
+            f"DELETE FROM {name} WHERE at < now() - interval '1 day'; INSERT INTO {name} (claim) SELECT '' WHERE false"
+        )
+        return name if await self._allowed(connection, use) else None
+
+    async def _allowed(self, connection: Any, statement: str) -> bool:
+        """Do what is of use and can be done without."""
         import asyncpg
 
-        base = self.name.rsplit(".", 1)[-1].strip('"')
-        name = f'"{base[:45]}_{MARK}_{label}"'
-        statement = f"CREATE {kind} IF NOT EXISTS {name} ON {self.name} ({columns}){condition}"
         try:
             async with connection.transaction():
-                await connection.execute(f"SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '{INDEX_S}s'")
+                await connection.execute(f"SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '{MAKE_S}s'")
                 await connection.execute(statement)
         except (
             asyncpg.SyntaxOrAccessError,
@@ -142,7 +160,13 @@ class PostgresTable:
             asyncpg.QueryCanceledError,
             asyncpg.LockNotAvailableError,
         ) as error:
-            log.warning("postgres memory works without an index", table=self.name, index=statement, error=str(error))
+            log.warning("postgres memory has to do without", table=self.name, statement=statement, error=str(error))
+            return False
+        return True
+
+
+async def _is_missing(connection: Any, name: str) -> bool:
+    return bool(await connection.fetchval("SELECT to_regclass($1) IS NULL", name))
 
 
 def _fault(columns: dict[str, Any]) -> str | None:

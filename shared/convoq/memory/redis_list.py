@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import NoReturn, Protocol, cast
+from collections.abc import Sequence
+from typing import NoReturn, cast
 
-from redis.exceptions import RedisError
+import structlog
+from redis.exceptions import NoPermissionError, RedisError
 
 from convoq import keys
 from convoq.contract.execution import ExecutionInfo
 from convoq.contract.memory import MAX_SESSION_BYTES, History, Turn, check_size, session_too_large
 from convoq.errors import Fenced, MemoryFailed, Unavailable
+from convoq.memory.claims import ClaimedMemory, Claims
 from convoq.memory.repair import elements_of, sendable, turns_of
-from convoq.redis import Argument, Script, load_script
+from convoq.memory.server import Server
+from convoq.redis import Argument, load_script
 
-FENCED, TOO_LARGE = -1, -2
-"""What the writing scripts answer."""
+log = structlog.get_logger()
+
+REFUSED, TOO_LARGE = -1, -2
+"""What the scripts answer."""
 
 Fence = tuple[str, int]
 """An execution's key and the attempt that must be the one that runs, or a write raises `Fenced`."""
+CLAIM_TTL_S = 86_400
+"""Longer than an execution takes. One that is forgotten earlier is made again."""
 
 
-BeforeWrite = Callable[[], Awaitable[None]]
-"""Where the server is not convoq's own, a write cannot be fenced in the same step. Awaiting this first raises `Fenced`
-for a superseded attempt, and from then on no other attempt is begun; what is left is that an execution may be given up
-as lost between the two, and its turn is remembered all the same."""
-
-
-class Server(Protocol):
-    """A Redis server: convoq's own (a `Pipe`), or the one that a credential names."""
-
-    async def command(self, *arguments: Argument) -> object: ...
-
-    async def run(self, script: Script, keys: Sequence[str], arguments: Sequence[Argument]) -> object: ...
-
-
-class RedisMemory:
-    """What the memories in a Redis list share. `ttl_s` 0 is for ever. One round trip each way.
-
-    A fence for convoq's own server, else `before_write`.
-    """
+class RedisMemory(ClaimedMemory):
+    """What the memories in a Redis list share. `ttl_s` 0 is for ever. One round trip each way on convoq's own server,
+    where `fence` guards; elsewhere `claims` do."""
 
     def __init__(
         self,
@@ -49,32 +40,64 @@ class RedisMemory:
         window: int,
         ttl_s: int,
         fence: Fence | None = None,
-        before_write: BeforeWrite | None = None,
+        claims: Claims | None = None,
     ) -> None:
+        super().__init__(claims)
         self.window = window
         self._server = server
         self._key = key
         self._ttl_s = ttl_s
         self._fence = fence
-        self._before_write = before_write
+        self._claims_allowed = True
 
     async def clear(self) -> None:
         await self._write("replace_turns", 0)
 
     async def _write(self, script: str, *values: Argument) -> None:
-        if self._before_write is not None:
-            await self._before_write()
-        execution, attempt = self._fence or ("", "")
-        names = [self._key, execution] if execution else [self._key]
-        arguments: list[Argument] = [attempt, self._ttl_s, *values]
+        """Raises `Fenced`, `MemoryFailed`."""
+        if self._fence is not None:
+            execution, attempt = self._fence
+            if await self._run("write", script, [self._key, execution], attempt, self._ttl_s, *values) == REFUSED:
+                raise Fenced(f"attempt {attempt} no longer runs this execution: its turn was not remembered")
+            return
+
+        async def step(claim: str | None) -> bool:
+            if claim is None or not self._claims_allowed:
+                return await self._run("write", script, [self._key], "", self._ttl_s, *values) != REFUSED
+            names = [self._key, keys.claims(self._key)]
+            return await self._run("write", script, names, claim, self._ttl_s, *values) != REFUSED
+
+        await self._claimed(step)
+
+    async def _claim(self, mine: str, *, begin: bool = False) -> list[str]:
+        """A user who may use other keys only has to do without: a write is then asked for before it, and not in it."""
+        try:
+            found = await self._run("read", "claim_session", [keys.claims(self._key)], mine, CLAIM_TTL_S)
+        except MemoryFailed as error:
+            if not isinstance(error.__cause__, NoPermissionError):
+                raise
+            log.warning("redis memory has to do without claims", key=keys.claims(self._key), error=error.message)
+            self._claims_allowed = False
+            return []
+        return [claim.decode() for claim in cast("list[bytes]", found)]
+
+    async def _drop(self, gone: Sequence[str]) -> None:
+        await self._command("read", "SREM", keys.claims(self._key), *gone)
+
+    async def _command(self, action: str, *arguments: Argument) -> object:
+        try:
+            return await self._server.command(*arguments)
+        except (RedisError, Unavailable) as error:
+            self._fail(action, error)
+
+    async def _run(self, action: str, script: str, names: Sequence[str], *arguments: Argument) -> object:
         try:
             reply = await self._server.run(load_script(script), names, arguments)
         except (RedisError, Unavailable) as error:
-            self._fail("write", error)
-        if reply == FENCED:
-            raise Fenced(f"attempt {attempt} no longer runs this execution: its turn was not remembered")
+            self._fail(action, error)
         if reply == TOO_LARGE:
             raise session_too_large(f"session {self._key!r}")
+        return reply
 
     def _fail(self, action: str, error: Exception) -> NoReturn:
         raise MemoryFailed(f"cannot {action} the memory {self._key!r}: {error}") from error
@@ -83,11 +106,8 @@ class RedisMemory:
 class RedisListMemory(RedisMemory):
     """convoq's own format, trimmed to the window at every write."""
 
-    async def load(self) -> History:
-        try:
-            elements = await self._server.command("LRANGE", self._key, -2 * self.window, -1)
-        except (RedisError, Unavailable) as error:
-            self._fail("read", error)
+    async def _read(self) -> History:
+        elements = await self._command("read", "LRANGE", self._key, -2 * self.window, -1)
         return sendable(*turns_of(cast("list[bytes]", elements)))
 
     async def append(self, turn: Turn) -> None:

@@ -8,7 +8,7 @@ from convoq.contract.context import Context
 from convoq.contract.memory import Memory
 from convoq.memory.parts import MemoryParts
 from convoq.memory.postgres import PostgresMemory
-from convoq.nodes.memory.session import SessionMemoryNode, SessionParameters
+from convoq.nodes.memory.session import SessionMemoryNode, SessionParameters, claims_of
 
 
 class PostgresChatParameters(SessionParameters):
@@ -29,5 +29,5 @@ class PostgresChatMemoryNode(SessionMemoryNode[PostgresChatParameters]):
             table,
             await self.session(ctx, item_index),
             window=await self.window(ctx, item_index),
-            before_write=ctx.before_effect,
+            claims=claims_of(ctx),
         )

@@ -13,7 +13,7 @@ from convoq.errors import NodeFailed
 from convoq.memory.n8n_list import N8nListMemory
 from convoq.memory.parts import MemoryParts
 from convoq.memory.redis_list import RedisListMemory, fence_of
-from convoq.nodes.memory.session import SessionMemoryNode, SessionParameters, session_of
+from convoq.nodes.memory.session import SessionMemoryNode, SessionParameters, claims_of, session_of
 
 if TYPE_CHECKING:
     from convoq.contract.definition import Node
@@ -59,6 +59,6 @@ class RedisChatMemoryNode(SessionMemoryNode[RedisChatParameters]):
         if server is services.part(MemoryParts).pools.own:
             options["fence"] = fence_of(ctx.execution)
         else:
-            options["before_write"] = ctx.before_effect
+            options["claims"] = claims_of(ctx)
         made = N8nListMemory if parameters.format == "n8n" else RedisListMemory
         return made(server, key, **options)

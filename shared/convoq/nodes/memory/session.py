@@ -13,6 +13,8 @@ from convoq.contract.memory import MAX_WINDOW
 from convoq.contract.node import SubNode
 from convoq.contract.parameters import Parameters
 from convoq.errors import NodeFailed
+from convoq.memory.claims import Claims
+from convoq.memory.parts import MemoryParts
 
 MAX_KEY_CHARS = 1000
 
@@ -73,6 +75,13 @@ async def _session(ctx: Context[Any], item_index: int, choice_since: float) -> t
             "No session ID found: the input has no 'sessionId', and no chat message started this execution"
         )
     return key, True
+
+
+def claims_of(ctx: Context[Any]) -> Claims | None:
+    """What guards writes to a server that is not convoq's own. Without an execution (reading, deleting) nothing."""
+    if not ctx.execution.id:
+        return None
+    return Claims(ctx.execution, ctx.before_effect, ctx.services.part(MemoryParts).pools.own)
 
 
 def _key(value: object, what: str) -> str:
