@@ -94,6 +94,7 @@ class Bench:
     remembered: list[int] = field(default_factory=list)
     runs: list[NodeRun] = field(default_factory=list)
     outcome: Outcome = field(default_factory=lambda: Outcome("error"))
+    thoughts: list[str] = field(default_factory=list)
 
     @property
     def output(self) -> dict[str, Any]:
@@ -130,7 +131,12 @@ def turns(memories: LocalMemories) -> list[Turn]:
     return memories.read(("wf", "s", "Memory"))
 
 
-def run_agent(
+def run_agent(models: Mapping[str, Any], **given: Any) -> Bench:
+    """`agent_run`, in an event loop of its own."""
+    return asyncio.run(agent_run(models, **given))
+
+
+async def agent_run(
     models: Mapping[str, Any],
     *,
     chat: Mapping[str, Any] | Sequence[Mapping[str, Any]] = {"chatInput": "hi", "sessionId": "s"},
@@ -138,6 +144,7 @@ def run_agent(
     memory: dict[str, Any] | None = None,
     memories: Any = None,
     streaming: bool = False,
+    reasoning: bool = False,
     agent_node: Mapping[str, Any] = {},
     tool_nodes: Mapping[str, Any] = {},
     execution: str = "x1",
@@ -175,21 +182,19 @@ def run_agent(
     memories = memories or LocalMemories()
     bench = Bench()
 
-    async def main() -> None:
-        info = ExecutionInfo(execution, 1, "wf", "W", session, "production", 100.0)
+    info = ExecutionInfo(execution, 1, "wf", "W", session, "production", 100.0)
 
-        async def send(chunk: StreamChunk) -> None:
-            bench.chunks.append(chunk)
-            if isinstance(memories, LocalMemories):
-                bench.remembered.append(len(await memories(info, "s", "Memory", window=99, ttl_s=1).load()))
+    async def send(chunk: StreamChunk) -> None:
+        bench.chunks.append(chunk)
+        if isinstance(memories, LocalMemories):
+            bench.remembered.append(len(await memories(info, "s", "Memory", window=99, ttl_s=1).load()))
 
-        services = Services(Settings(), memories, no_http, clock=lambda: 100.0)
-        run = WorkflowRun(workflow, info, services, Hooks(send if streaming else None))
-        items = [chat] if isinstance(chat, Mapping) else chat
-        bench.outcome = await run.start("Chat", [Item(dict(json), paired_item=0) for json in items])
-        bench.runs = run.run_data
-
-    asyncio.run(main())
+    services = Services(Settings(), memories, no_http, clock=lambda: 100.0)
+    hooks = Hooks(send if streaming else None, reasoning=reasoning)
+    run = WorkflowRun(workflow, info, services, hooks)
+    items = [chat] if isinstance(chat, Mapping) else chat
+    bench.outcome = await run.start("Chat", [Item(dict(json), paired_item=0) for json in items])
+    bench.runs, bench.thoughts = run.run_data, hooks.thoughts
     return bench
 
 

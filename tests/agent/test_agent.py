@@ -19,7 +19,7 @@ from convoq.contract.model import (
 )
 from convoq.errors import EmptyAnswer, Fenced, MemoryFailed, ModelFailed, ToolFailed
 from convoq.memory.local import LocalMemories
-from convoq.models.hearing import MAX_CALLS
+from convoq.models.calls import MAX_CALLS
 from convoq.models.mock import MockModel
 from convoq.nodes.agents.loop import MAX_RESULT_CHARS
 from tests.agent.harness import (
@@ -263,7 +263,7 @@ def test_a_model_that_asks_for_too_much_at_once() -> None:
     searches = tool()
     bench = run_agent({"Model": model}, tools={"Search": searches})
     assert isinstance(bench.outcome.error, ModelFailed)
-    assert "101 tool calls at once" in bench.outcome.error.message
+    assert "more than 100 tool calls at once" in bench.outcome.error.message
     assert isinstance(searches, ScriptedTool) and searches.called == []
 
 

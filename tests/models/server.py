@@ -87,6 +87,12 @@ def streams(*pieces: bytes, then: str = "end", content_type: str = "text/event-s
     return answer
 
 
+async def silence(request: web.Request) -> web.StreamResponse:
+    """The request is taken, and that was all."""
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
 def event(**chunk: Any) -> bytes:
     return b"data: " + json.dumps(chunk, ensure_ascii=False).encode() + b"\n\n"
 

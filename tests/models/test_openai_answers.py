@@ -130,12 +130,6 @@ def test_tool_calls_are_put_together(stream: bytes, expected: list[tuple[str, st
     assert calls(read(stream + delta(None, "tool_calls") + DONE)) == expected
 
 
-def test_a_tool_call_without_an_id_gets_one() -> None:
-    (one, two) = calls(read(call(None, "add", "{}") + call("", "sub", "{}") + DONE))
-    assert (one[1], two[1]) == ("add", "sub")
-    assert one[0].startswith("call_") and two[0].startswith("call_") and one[0] != two[0]
-
-
 def test_a_plain_answer_may_hold_calls() -> None:
     message = {"content": None, "tool_calls": [{"id": "a", "function": {"name": "add", "arguments": "{}"}}]}
     assert calls(read(json.dumps({"choices": [{"message": message}]}).encode())) == [("a", "add", "{}")]

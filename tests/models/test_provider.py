@@ -6,6 +6,8 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from pydantic_ai.exceptions import ModelHTTPError
@@ -19,8 +21,10 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.models import StreamedResponse
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.models.test import TestModel as FixedModel
+from pydantic_ai.models.wrapper import WrapperModel
 
 from convoq.contract.model import (
     AssistantMessage,
@@ -43,13 +47,23 @@ SCHEMA = {"type": "object", "properties": {"input": {"type": "string"}}, "requir
 CALCULATOR = ToolSpec("calc", "adds", SCHEMA)
 
 
+class Finishing(WrapperModel):
+    """Says why it stopped, as providers do and pydantic-ai's own test models do not."""
+
+    @asynccontextmanager
+    async def request_stream(self, *args: Any, **kwargs: Any) -> AsyncIterator[StreamedResponse]:
+        async with super().request_stream(*args, **kwargs) as stream:
+            stream.finish_reason = "stop"
+            yield stream
+
+
 async def collect(model: ProviderModel, messages: list[Message], tools: list[ToolSpec]) -> list[Delta]:
     settings = ModelSettings(temperature=0.5, max_tokens=9, top_p=0.1, frequency_penalty=0.2, presence_penalty=0.3)
     return [delta async for delta in model.stream(messages, tools, settings)]
 
 
 def test_it_streams() -> None:
-    model = ProviderModel(FixedModel(custom_output_text="Hello to the world"))
+    model = ProviderModel(Finishing(FixedModel(custom_output_text="Hello to the world")))
     *texts, finish = asyncio.run(collect(model, [UserMessage("hi")], []))
     assert model.name == "test"
     assert len(texts) > 1
@@ -75,7 +89,9 @@ def test_what_is_sent_and_calls() -> None:
         AssistantMessage("one"),
         UserMessage("hi"),
     ]
-    deltas = asyncio.run(collect(ProviderModel(FunctionModel(stream_function=reply)), messages, [CALCULATOR]))
+    deltas = asyncio.run(
+        collect(ProviderModel(Finishing(FunctionModel(stream_function=reply))), messages, [CALCULATOR])
+    )
     assert deltas[:3] == [TextDelta("let me "), TextDelta("see"), CallDelta(ToolCall("c9", "calc", '{"input": "1"}'))]
     assert isinstance(deltas[3], Finish)
     ((sent, info),) = seen

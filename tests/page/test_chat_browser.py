@@ -375,6 +375,25 @@ def test_stop(tab: Tab, server: Server) -> None:
     assert all(execution.stopped for execution in server.executions.values())
 
 
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [("length", "Cut off at the model’s limit"), ("content_filter", "Cut off by the provider’s content filter")],
+)
+def test_an_answer_that_is_not_whole_says_so(tab: Tab, server: Server, reason: str, shown: str) -> None:
+    end = line("end")
+    end["metadata"]["finishReason"] = reason
+    server.answers = {
+        "hello": [line("begin"), line("item", "half"), end],
+        "looked up": [line("begin"), line("item", "wait"), end, *words("whole", run=1)],
+    }
+    tab.say("hello")
+    tab.settled()
+    expect(tab.answers.last.locator(".cut")).to_have_text(shown)
+    tab.say("looked up")
+    tab.settled()
+    expect(tab.answers.last.locator(".cut")).to_be_hidden()
+
+
 def test_stop_where_the_server_cannot_ends_the_reading(tab: Tab, server: Server) -> None:
     server.stoppable = False
     server.answers = {"hello": [line("begin"), line("item", "half"), Gate("never")]}

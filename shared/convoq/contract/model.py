@@ -78,7 +78,7 @@ class ReasoningDelta(msgspec.Struct, frozen=True):
 
 
 class CallDelta(msgspec.Struct, frozen=True):
-    """One whole tool call; adapters put fragments together."""
+    """One whole tool call; adapters put fragments together. An id may be missing, or be another call's too."""
 
     call: ToolCall
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 
 from convoq.contract.model import ToolCall
 
+MAX_CALLS = 100
+"""Tool calls in one reply: more is a model gone wild."""
 MAX_ID_CHARS = 64
+MAX_NAME_PARTS, MAX_NAME_CHARS = 64, 512
+MAX_COMPARED_CHARS = 64 << 10
+"""Of arguments that are looked at while they come: a hostile server's fragments must not cost more each time."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -21,6 +25,10 @@ class _Parts:
     id: str = ""
     names: list[str] = field(default_factory=list)
     arguments: list[str] = field(default_factory=list)
+    size: int = 0
+
+    def is_whole(self) -> bool:
+        return self.size <= MAX_COMPARED_CHARS and _is_json("".join(self.arguments))
 
 
 class Calls:
@@ -39,23 +47,21 @@ class Calls:
             arguments = _encode(arguments).decode()
         call = self._call_of(index, id or "", name or "")
         if call is None:
-            call = _Parts(index, id or "")
-            self._calls.append(call)
+            call = _Parts(index, (id or "")[:MAX_ID_CHARS])
+            if len(self._calls) <= MAX_CALLS:
+                self._calls.append(call)
         elif id:
             call.id = _id(call.id, id)
-        if name:
-            call.names.append(name)
+        if name and len(call.names) < MAX_NAME_PARTS:
+            call.names.append(name[:MAX_NAME_CHARS])
         if arguments:
             call.arguments.append(arguments)
+            call.size += len(arguments)
 
     def finish(self) -> Iterator[ToolCall]:
-        """Whole calls, each with an id of its own. What has neither a name nor arguments was none."""
-        seen: set[str] = set()
+        """Whole calls. What has neither a name nor arguments was none."""
         for call in self._calls:
             if call.names or call.arguments:
-                if not call.id or call.id in seen:
-                    call.id = f"call_{uuid4().hex[:24]}"
-                seen.add(call.id)
                 yield ToolCall(call.id, self._name(call.names), _arguments(call.arguments))
 
     def _call_of(self, index: int | str | None, id: str, name: str) -> _Parts | None:
@@ -76,9 +82,9 @@ class Calls:
         """Whether a fragment with a name is of a call that has (a part of) one."""
         if id and id == call.id:
             return True
-        so_far, arguments = "".join(call.names), "".join(call.arguments)
+        so_far = "".join(call.names)
         if name == so_far:  # repeated, or the same tool once more
-            return bool(arguments) and not _is_json(arguments) if id else indexed or not _is_json(arguments)
+            return ((call.size > 0 or not id) and not call.is_whole()) or (indexed and not id)
         if so_far in self._known:
             return False
         goes_on = any(known.startswith(so_far + name) for known in self._known)

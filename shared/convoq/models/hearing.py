@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, get_args
+from uuid import uuid4
 
 import msgspec
 
 from convoq.contract.model import CallDelta, Delta, Finish, ReasoningDelta, TextDelta, ToolCall
 from convoq.contract.run_data import Tokens
 from convoq.errors import EmptyAnswer, ModelFailed
+from convoq.models.calls import MAX_CALLS
 from convoq.models.think import ThinkFilter
 from convoq.protocol import Cut
 
-MAX_CALLS = 100
-"""Tool calls in one reply: more is a model gone wild."""
 WITHHELD = "The provider's content filter withheld this answer."
 """What the user reads where the filter left no word of it."""
 
@@ -79,7 +79,7 @@ class Reply:
     def check(self, model: str) -> None:
         """Raises `EmptyAnswer` for one with neither text nor tool call, `ModelFailed` for one with too many calls."""
         if len(self.calls) > MAX_CALLS:
-            raise ModelFailed(f"model {model!r} asked for {len(self.calls)} tool calls at once ({MAX_CALLS} allowed)")
+            raise ModelFailed(f"model {model!r} asked for more than {MAX_CALLS} tool calls at once")
         if not self.text and not self.calls:
             raise EmptyAnswer(f"model {model!r} {self._why_empty()}", finish_reason=self.finish.reason)
 
@@ -94,16 +94,18 @@ class Reply:
 class Hearing:
     """`take` gives what of a delta is to be shown, as text or as reasoning; `reply` is the whole, at the end.
 
-    `texts` is what has been said so far. `spoke` tells that it was more than reasoning.
+    A call gets an id where it has none of its own. `texts` is what has been said so far. `spoke` tells that it was more
+    than reasoning.
     """
 
-    __slots__ = ("_calls", "_finish", "_think", "_thoughts", "spoke", "texts")
+    __slots__ = ("_calls", "_finish", "_ids", "_think", "_thoughts", "spoke", "texts")
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.spoke = False
         self._thoughts: list[str] = []
         self._calls: list[ToolCall] = []
+        self._ids: set[str] = set()
         self._finish = Finish("stop")
         self._think: ThinkFilter | None = ThinkFilter()
 
@@ -121,7 +123,11 @@ class Hearing:
             yield delta
         elif isinstance(delta, CallDelta):
             self.spoke = True
-            self._calls.append(_unwrapped(delta.call))
+            call = _unwrapped(delta.call)
+            if not call.id or call.id in self._ids:
+                call = msgspec.structs.replace(call, id=f"call_{uuid4().hex[:24]}")
+            self._ids.add(call.id)
+            self._calls.append(call)
         else:
             self._finish = delta
             if self._think is not None:

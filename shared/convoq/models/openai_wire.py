@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -99,6 +99,7 @@ class Answer:
         self.reason = ""
         self.reasoning_field = ""
         self._place = place
+        self._ended = False
         self._started = False
         self._spoke = False
         self._received = 0
@@ -141,7 +142,8 @@ class Answer:
                     yield from self._take(reply, event)
             self.done = self._started
         elif self._head:
-            yield from self.feed(b"\n\n")  # the last event may lack its blank line, or be cut off
+            self._ended = True
+            yield from self.feed(b"\n\n")  # the last event may lack its blank line
         if not self._started and self._head:
             raise BadAnswer(_excerpt(self._unreadable[0] if self._unreadable else self._head))
         if not self.done and not self.reason:
@@ -164,20 +166,21 @@ class Answer:
         try:
             return _decode(event)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            if (reply := _read(event)) is not None:
-                return reply
+            if (reply := _read(event)) is not None or self._ended:
+                return reply  # what the end cut off is not counted: it is the end that tells
             self._unreadable.append(event)
             log.warning("unreadable event of a model left out", model=self._place, size=len(event), reason=str(error))
         if len(self._unreadable) == MAX_UNREADABLE:
             raise BadAnswer(_excerpt(self._unreadable[0]))
         return None
 
-    def _take(self, reply: _Reply, event: bytes) -> Iterator[Delta]:
+    def _take(self, reply: _Reply, event: bytes) -> Sequence[Delta]:
         told = reply.choices is None and (reply.detail or isinstance(reply.message, str))
         if reply.error or reply.object == "error" or told:
             raise ProviderError(problem_of(event) or "no reason given")
         if reply.usage is not None:
             self._usage = reply.usage
+        said: list[Delta] = []
         for choice in reply.choices or ():
             self._started = True
             if choice.index:
@@ -190,23 +193,24 @@ class Answer:
             if choice.message is not None and not self._spoke:  # else it is what was said, once more
                 delta = choice.message
             if delta is not None:
-                yield from self._say(delta)
+                self._say(delta, said)
             elif choice.text:
-                yield TextDelta(choice.text)
+                said.append(TextDelta(choice.text))
+        return said
 
-    def _say(self, delta: _Delta) -> Iterator[Delta]:
+    def _say(self, delta: _Delta, said: list[Delta]) -> None:
         if (thought := delta.reasoning_content or delta.reasoning) and isinstance(thought, str):
             self.reasoning_field = "reasoning_content" if delta.reasoning_content else "reasoning"
-            yield ReasoningDelta(thought)
+            said.append(ReasoningDelta(thought))
         if content := delta.content:
             self._spoke = True
             if isinstance(content, str):
-                yield TextDelta(content)
+                said.append(TextDelta(content))
             else:
-                yield from _parts(content)
+                said.extend(_parts(content))
         if delta.refusal:
             self._spoke = True
-            yield TextDelta(delta.refusal)
+            said.append(TextDelta(delta.refusal))
         if delta.tool_calls:
             self._spoke = True
             for call in delta.tool_calls:

@@ -27,6 +27,7 @@ from convoq.models.patience import Patience
 if TYPE_CHECKING:  # importing pydantic-ai takes longer than starting a worker: only who uses a provider pays
     from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponsePart, ModelResponseStreamEvent
     from pydantic_ai.models import Model as ProviderClient
+    from pydantic_ai.models import StreamedResponse
     from pydantic_ai.settings import ModelSettings as ProviderSettings
 
 MAX_MESSAGE_CHARS = 500
@@ -59,6 +60,7 @@ class ProviderModel:
             model_request_parameters=ModelRequestParameters(function_tools=definitions),
         )
         patience = Patience(settings)
+        stream: StreamedResponse | None = None
         try:
             async with AsyncExitStack() as stack:
                 async with patience.wait():
@@ -72,9 +74,9 @@ class ProviderModel:
                     patience.heard()
                     if (delta := _delta(event)) is not None:
                         yield delta
-                response = stream.get()
         except TimeoutError as error:
-            raise ModelTimedOut(f"model {self.name!r} {patience.silence}") from error
+            if stream is None or stream.finish_reason is None:
+                raise ModelTimedOut(f"model {self.name!r} {patience.silence}") from error
         except ContentFilterError:
             yield Finish("content_filter")
             return
@@ -83,6 +85,9 @@ class ProviderModel:
             raise ModelFailed(reason, provider_status=error.status_code) from error
         except Exception as error:  # pydantic-ai lets some of the SDKs' own exceptions through
             raise ModelFailed(f"model {self.name!r} failed: {_short(error)}") from error
+        response = stream.get()
+        if response.finish_reason is None:
+            raise ModelFailed(f"model {self.name!r} stream ended early")
         if response.finish_reason == "error":
             raise ModelFailed(f"model {self.name!r} failed: it stopped with the finish reason 'error'")
         for call in response.tool_calls:
@@ -90,7 +95,7 @@ class ProviderModel:
             yield CallDelta(ToolCall(call.tool_call_id, call.tool_name, arguments or "{}"))
         usage = response.usage
         yield Finish(
-            finish_reason(response.finish_reason or "stop"),
+            finish_reason(response.finish_reason),
             usage.input_tokens,
             usage.output_tokens,
             usage.output_reasoning_tokens,

@@ -89,7 +89,7 @@ class Chat {
       if (answer.failed) answer.offer(() => this.again({ text, at: Date.now(), answer }));
       else if (!answer.text && !answer.stopped) answer.fail("The answer was empty.");
     } catch (error) {
-      if (exchange.controller.signal.aborted) answer.cut();
+      if (exchange.controller.signal.aborted) answer.stop();
       else this.explain(turn, error);
     }
     answer.finish(Date.now());

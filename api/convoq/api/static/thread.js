@@ -3,6 +3,11 @@
 
 const COPIED_MS = 1600;
 
+const CUT = {
+  length: "Cut off at the model’s limit",
+  content_filter: "Cut off by the provider’s content filter",
+};
+
 function clone(id) {
   return document.getElementById(id).content.firstElementChild.cloneNode(true);
 }
@@ -103,7 +108,7 @@ class Answer {
     const key = `${nodeId}-${runIndex}-${itemIndex}`;
     if (line.type === "begin") this.begin(key);
     else if (line.type === "item") this.item(key, line.content);
-    else if (line.type === "end") this.end(key);
+    else if (line.type === "end") this.end(key, line.metadata?.finishReason);
     else if (line.type === "error") this.error(line);
     else if (line.type === "queued") this.note(line.position > 0 ? waitingBehind(line.position) : "");
     else if (line.type === "retry") this.note("Reconnecting to a worker");
@@ -128,7 +133,9 @@ class Answer {
     this.note("");
   }
 
-  end(key) {
+  /** `reason` is there where the text is not whole. */
+  end(key, reason) {
+    if (!this.stopped) this.notWhole(CUT[reason]);
     this.open.get(key)?.finish();
     this.open.delete(key);
     this.note("");
@@ -144,7 +151,7 @@ class Answer {
   }
 
   error({ content, code }) {
-    if (code === "stopped") this.cut();
+    if (code === "stopped") this.stop();
     else this.fail(content || "Something went wrong.");
   }
 
@@ -163,9 +170,16 @@ class Answer {
     button.onclick = again;
   }
 
-  cut() {
+  stop() {
     this.stopped = true;
-    this.root.querySelector(".cut").hidden = false;
+    this.notWhole("Stopped");
+  }
+
+  /** Why the answer ends where it does, where it is not its own end. */
+  notWhole(why = "") {
+    const note = this.root.querySelector(".cut");
+    note.hidden = !why;
+    note.textContent = why;
   }
 
   finish(at) {
@@ -180,7 +194,7 @@ class Answer {
     this.after.hidden = !this.text && !this.stopped;
     this.after.querySelector(".copy").hidden = !this.text;
     if (wasRunning && this.stopped) announce("Stopped");
-    else if (wasRunning && !this.failed) announce(`Assistant: ${this.body.innerText}`);
+    else if (wasRunning && !this.failed) announce(`Assistant: ${this.body.innerText} ${this.root.querySelector(".cut").textContent}`);
   }
 
   /** Back to nothing, to be tried again. */
@@ -189,7 +203,7 @@ class Answer {
     this.segments = [];
     this.open.clear();
     this.failed = this.stopped = false;
-    this.root.querySelector(".cut").hidden = true;
+    this.notWhole();
     this.problem.hidden = true;
     this.problem.querySelector(".again").hidden = true;
   }

@@ -90,7 +90,9 @@ class AgentLoop:
             await self.asking.end(reply)
             if iteration < self.max_iterations:
                 self.asking.said = []
-                step = Step(reply.text, tuple([await self._use(call) for call in reply.calls]))
+                step = Step(
+                    reply.text, tuple([await self._use(call, cut_off=reply.cut == "length") for call in reply.calls])
+                )
                 self.steps.append(step)
                 asked, *results = step.messages()
                 if isinstance(asked, AssistantMessage):
@@ -128,7 +130,7 @@ class AgentLoop:
             ended=ctx.services.clock(),
         )
 
-    async def _use(self, call: ToolCall) -> ToolUse:
+    async def _use(self, call: ToolCall, *, cut_off: bool) -> ToolUse:
         """Run a tool. What goes wrong is told to the model, unless the tool's node is set to stop the workflow."""
         supplied = self._named.get(call.name)
         arguments = _object(call.arguments)
@@ -144,7 +146,8 @@ class AgentLoop:
                 if not supplied.value.pure:
                     await self.ctx.before_effect()
                 if arguments is None:
-                    raise ToolFailed(f"the arguments are not a JSON object: {call.arguments[:200]!r}")
+                    why = ", they were cut off at the model's limit of tokens" * cut_off
+                    raise ToolFailed(f"the arguments are not a JSON object{why}: {call.arguments[:200]!r}")
                 result = await supplied.value.call(arguments)
                 run.output({"response": result})
         except NodeFailed as error:
