@@ -21,6 +21,7 @@
     └── ExecutionFailed             500 execution_failed
         ├── NodeFailed              500 node_failed
         │   ├── BadParameter        500 bad_parameter
+        │   ├── NodeUnsupported     501 node_unsupported
         │   ├── CredentialMissing   500 credential_missing
         │   ├── ExpressionFailed    500 expression_failed
         │   ├── ModelFailed         502 model_failed
@@ -184,6 +185,10 @@ class NodeFailed(ExecutionFailed):
 
 class BadParameter(NodeFailed):
     code = "bad_parameter"
+
+
+class NodeUnsupported(NodeFailed):
+    status, code = 501, "node_unsupported"
 
 
 class CredentialMissing(NodeFailed):

@@ -30,8 +30,8 @@ from convoq.contract.services import Services
 from convoq.contract.tool import Tool
 from convoq.engine.hooks import Hooks, StreamChunk
 from convoq.engine.outcome import Outcome
+from convoq.engine.reading import parse_workflow
 from convoq.engine.run import WorkflowRun
-from convoq.engine.workflow import parse_workflow
 from convoq.errors import ToolFailed
 from convoq.memory.local import LocalMemories
 from convoq.nodes.registry import REGISTRY

@@ -12,8 +12,8 @@ from pydantic import SecretStr
 from convoq.contract.execution import ExecutionInfo
 from convoq.contract.items import Item
 from convoq.contract.services import Services
+from convoq.engine.reading import parse_workflow
 from convoq.engine.run import WorkflowRun
-from convoq.engine.workflow import parse_workflow
 from convoq.errors import ConvoqError, InvalidWorkflow, NodeFailed
 from convoq.memory.local import LocalMemories
 from convoq.nodes.registry import REGISTRY

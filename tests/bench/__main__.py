@@ -25,7 +25,7 @@ import aiohttp
 
 from convoq.cli.connect import connected
 from convoq.cli.embedded import EmbeddedValkey, redis_url
-from convoq.engine.workflow import parse_workflow
+from convoq.engine.reading import parse_workflow
 from convoq.nodes.registry import REGISTRY
 from convoq.store.workflows import WorkflowStore
 from tests.bench.load import Plan, Result

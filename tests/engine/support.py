@@ -16,8 +16,9 @@ from convoq.contract.parameters import Parameters
 from convoq.contract.services import OpenMemory, Services
 from convoq.engine.hooks import Hooks, StreamChunk
 from convoq.engine.outcome import Outcome
+from convoq.engine.reading import parse_workflow
 from convoq.engine.run import WorkflowRun
-from convoq.engine.workflow import Registry, Workflow, parse_workflow
+from convoq.engine.workflow import Registry, Workflow
 from convoq.errors import Fenced, ModelFailed, NodeFailed, Stopped, StreamTooLarge, TimedOut
 from convoq.nodes.data.edit_fields import EditFieldsNode
 from convoq.nodes.registry import by_type
@@ -198,7 +199,7 @@ def workflow_json(nodes: Sequence[dict[str, Any]], *links: str) -> dict[str, Any
 
 
 def make(nodes: Sequence[dict[str, Any]], *links: str) -> Workflow:
-    return parse_workflow(workflow_json(nodes, *links), source="test", registry=registry())
+    return parse_workflow(workflow_json(nodes, *links), source="test", registry=registry(), strict=True)
 
 
 def chain(*middle: dict[str, Any]) -> Workflow:

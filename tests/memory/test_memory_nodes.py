@@ -17,8 +17,9 @@ from convoq.contract.items import Item
 from convoq.contract.memory import MAX_WINDOW, Memory, Step, ToolUse, Turn
 from convoq.contract.services import Services
 from convoq.credentials import read_credentials
+from convoq.engine.reading import parse_workflow
 from convoq.engine.run import WorkflowRun
-from convoq.engine.workflow import Workflow, parse_workflow
+from convoq.engine.workflow import Workflow
 from convoq.errors import ConfigError, ConvoqError, NodeFailed
 from convoq.memory.local import LocalMemories
 from convoq.memory.mongo import MongoMemory

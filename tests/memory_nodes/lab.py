@@ -16,8 +16,9 @@ from convoq.contract.model import Message, ToolCall
 from convoq.contract.run_data import NodeRun
 from convoq.contract.services import OpenMemory, Services
 from convoq.engine.outcome import Outcome
+from convoq.engine.reading import parse_workflow
 from convoq.engine.run import WorkflowRun
-from convoq.engine.workflow import Workflow, parse_workflow
+from convoq.engine.workflow import Workflow
 from convoq.ids import new_execution_id
 from convoq.memory.local import LocalMemories
 from convoq.memory.parts import MemoryParts

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 from redis.asyncio import Redis
 
-from convoq.engine.workflow import Workflow, parse_workflow
+from convoq.engine.reading import parse_workflow
+from convoq.engine.workflow import Workflow
 from convoq.errors import Conflict, NotFound
 from convoq.nodes.registry import REGISTRY
 from convoq.redis import async_client

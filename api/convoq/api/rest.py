@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from convoq import keys
 from convoq.api.state import State, state_of
-from convoq.engine.workflow import parse_workflow_text
+from convoq.engine.reading import parse_workflow_text
 from convoq.errors import BadBody, BodyTooLarge, NotFound, Unauthorized, UnknownExecution
 from convoq.nodes.registry import REGISTRY
 from convoq.store.workflows import WorkflowRecord

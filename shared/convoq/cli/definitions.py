@@ -18,7 +18,8 @@ from rich.table import Table
 
 from convoq.cli.connect import connected, url_of
 from convoq.cli.terminal import printable
-from convoq.engine.workflow import Workflow, parse_workflow, parse_workflow_text
+from convoq.engine.reading import parse_workflow, parse_workflow_text
+from convoq.engine.workflow import Workflow
 from convoq.errors import ConfigError, ConvoqError, InvalidWorkflow
 from convoq.nodes.registry import REGISTRY
 from convoq.settings import Settings

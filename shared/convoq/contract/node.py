@@ -32,9 +32,14 @@ class NodeType(Generic[P]):
     accepts: ClassVar[Mapping[ConnectionType, bool]] = {}
     """Sub-nodes it takes: connection type -> whether at least one is required."""
     credentials: ClassVar[tuple[str, ...]] = ()
-    """The credential types it can use."""
+    """The credential types it can use, and, unless `needed_credentials` says else, needs one of."""
     tells_thread: ClassVar[bool] = False
     """Whether its items tell what was said in the chat before."""
+
+    def needed_credentials(self, node: Node) -> Sequence[str]:
+        """The types of which it needs a credential, any one of them; none: it can do without. Those that the file
+        names come first."""
+        return [kind for kind in self.credentials if kind in node.credentials] or self.credentials
 
     def warn(self, node: Node) -> str | None:
         """What somebody who imports this node should know of it, though it works."""

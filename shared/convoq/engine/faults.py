@@ -83,7 +83,7 @@ def type_faults(node: Node, node_type: AnyNode | None) -> Iterator[Fault]:
         yield Fault(node.name, "type", f"unknown node type {node.type!r}")
         return
     low, high = node_type.versions
-    if not low <= node.type_version <= high:
+    if node.type_version < low:
         span = f"{low:g}" if low == high else f"{low:g} to {high:g}"
         yield Fault(
             node.name, "typeVersion", f"version {node.type_version:g} of {node.type!r} is not supported ({span} is)"
@@ -163,36 +163,41 @@ def _target_fault(target: object, kind: str) -> str | None:
     return None
 
 
-def wiring_faults(
+def unsound(edge: Connection, types: Mapping[str, AnyNode]) -> Fault | None:
+    """Why a connection cannot be followed. `types` is by node name and lacks the unknown ones."""
+    kind, source, target = edge.kind, types.get(edge.source), types.get(edge.target)
+    if kind is ConnectionType.MAIN:
+        for name, end in ((edge.source, source), (edge.target, target)):
+            if isinstance(end, SubNode) and not isinstance(end, MainNode):
+                return Fault(name, "connections.main", "is a sub-node, it has no main connection")
+    elif source is not None and (not isinstance(source, SubNode) or source.supplies != kind):
+        return Fault(edge.source, f"connections.{kind}", f"does not supply {str(kind)!r}")
+    elif target is not None and kind not in target.accepts:
+        return Fault(edge.target, f"connections.{kind}", f"takes no {str(kind)!r}, which {edge.source!r} supplies")
+    return None
+
+
+def missing_suppliers(
     nodes: Mapping[str, Node], types: Mapping[str, AnyNode], connections: Iterable[Connection]
 ) -> Iterator[Fault]:
-    """Nodes joined in a way that they cannot work. `types` is by node name and lacks the unknown ones."""
-    given: dict[tuple[str, ConnectionType], bool] = {}
+    given = {
+        (edge.target, edge.kind)
+        for edge in connections
+        if edge.kind is not ConnectionType.MAIN and not nodes[edge.source].disabled
+    }
+    for name, node_type in types.items():
+        for kind, required in node_type.accepts.items():
+            if required and not nodes[name].disabled and (name, kind) not in given:
+                yield Fault(name, f"connections.{kind}", f"needs an enabled sub-node connected as {str(kind)!r}")
+
+
+def suppliers_in_circle(connections: Iterable[Connection]) -> Iterator[Fault]:
     consumers: dict[str, list[str]] = {}
     for edge in connections:
-        kind, source, target = edge.kind, types.get(edge.source), types.get(edge.target)
-        if kind is ConnectionType.MAIN:
-            for name, end in ((edge.source, source), (edge.target, target)):
-                if isinstance(end, SubNode) and not isinstance(end, MainNode):
-                    yield Fault(name, "connections.main", "is a sub-node, it has no main connection")
-            continue
-        consumers.setdefault(edge.source, []).append(edge.target)
-        if source is not None and (not isinstance(source, SubNode) or source.supplies != kind):
-            yield Fault(edge.source, f"connections.{kind}", f"does not supply {str(kind)!r}")
-        if target is not None and kind not in _accepts(target):
-            yield Fault(edge.target, f"connections.{kind}", f"takes no {str(kind)!r}, which {edge.source!r} supplies")
-        if not nodes[edge.source].disabled:
-            given[edge.target, kind] = True
-    for name, node_type in types.items():
-        for kind, required in _accepts(node_type).items():
-            if required and not nodes[name].disabled and not given.get((name, kind)):
-                yield Fault(name, f"connections.{kind}", f"needs an enabled sub-node connected as {str(kind)!r}")
+        if edge.kind is not ConnectionType.MAIN:
+            consumers.setdefault(edge.source, []).append(edge.target)
     for name in _in_circle(consumers):
         yield Fault(name, "connections", "a sub-node that supplies itself, over a circle of connections")
-
-
-def _accepts(node_type: AnyNode) -> Mapping[ConnectionType, bool]:
-    return node_type.accepts
 
 
 def wiring_warnings(

@@ -17,7 +17,8 @@ from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 from redis.exceptions import WatchError
 
-from convoq.engine.workflow import Workflow, parse_workflow, parse_workflow_text
+from convoq.engine.reading import parse_workflow, parse_workflow_text
+from convoq.engine.workflow import Workflow
 from convoq.errors import Conflict, NotFound
 from convoq.keys import PREFIX
 from convoq.nodes.registry import REGISTRY

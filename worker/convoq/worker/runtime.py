@@ -10,7 +10,8 @@ from redis.asyncio import Redis as AsyncRedis
 
 from convoq.contract.services import Services
 from convoq.credentials import read_credentials
-from convoq.engine.workflow import Workflow, parse_workflow
+from convoq.engine.reading import parse_workflow
+from convoq.engine.workflow import Workflow
 from convoq.errors import NotFound
 from convoq.memory.parts import MemoryParts
 from convoq.memory.pools import Pools

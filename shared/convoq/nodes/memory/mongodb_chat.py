@@ -18,6 +18,7 @@ class MongoChatParameters(SessionParameters):
 
 class MongoChatMemoryNode(SessionMemoryNode[MongoChatParameters]):
     type = "@n8n/n8n-nodes-langchain.memoryMongoDbChat"
+    credentials = ("mongoDb",)
     versions = (1, 1.1)
     parameters_class = MongoChatParameters
     scoped_since = 1.1

@@ -17,6 +17,7 @@ class PostgresChatParameters(SessionParameters):
 
 class PostgresChatMemoryNode(SessionMemoryNode[PostgresChatParameters]):
     type = "@n8n/n8n-nodes-langchain.memoryPostgresChat"
+    credentials = ("postgres",)
     versions = (1, 1.4)
     parameters_class = PostgresChatParameters
     window_since = 1.1

@@ -32,6 +32,7 @@ class RedisChatMemoryNode(SessionMemoryNode[RedisChatParameters]):
     no place and nothing is kept for ever: there it is a Simple Memory with a time-to-live of its own."""
 
     type = "@n8n/n8n-nodes-langchain.memoryRedisChat"
+    credentials = ("redis",)
     versions = (1, 1.6)
     parameters_class = RedisChatParameters
     choice_since = 1.2

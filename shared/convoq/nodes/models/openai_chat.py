@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -11,6 +12,7 @@ from convoq import addresses
 from convoq.contract.connections import ConnectionType
 from convoq.contract.context import Context
 from convoq.contract.model import ModelSettings
+from convoq.contract.definition import Node
 from convoq.contract.node import SubNode
 from convoq.contract.parameters import Parameters
 from convoq.errors import NodeFailed
@@ -65,6 +67,13 @@ class OpenAIChatModelNode(SubNode[OpenAIParameters]):
     versions = (1, 1.3)
     parameters_class = OpenAIParameters
     supplies = ConnectionType.LANGUAGE_MODEL
+    credentials = ("openAiApi",)
+
+    def needed_credentials(self, node: Node) -> Sequence[str]:
+        """Other servers may do without a key."""
+        options = node.parameters.get("options")
+        elsewhere = isinstance(options, dict) and bool(options.get("baseURL") or options.get("baseUrl"))
+        return () if elsewhere else self.credentials
 
     async def supply(self, ctx: Context[OpenAIParameters], item_index: int) -> OpenAIModel:
         parameters, process = (await ctx.parameters(item_index)), ctx.services.settings
