@@ -21,9 +21,9 @@ def product(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """API and two workers with a few chats; shared by the tests that kill nothing."""
     stack = Stack(tmp_path_factory.mktemp("product"), redis_url)
     try:
-        stack.start_api()
-        stack.start_worker()
-        stack.start_worker()
+        stack.start_api(CONVOQ_ENCRYPTION_KEY="a long text")
+        for _ in range(2):
+            stack.start_worker(CONVOQ_ENCRYPTION_KEY="a long text")
         stack.wait_ready(workers=2)
         stack.install(chat_workflow("support"))
         stack.install(chat_workflow("ask", mode="lastNode"))

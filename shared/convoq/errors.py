@@ -23,6 +23,7 @@
         │   ├── BadParameter        500 bad_parameter
         │   ├── NodeUnsupported     501 node_unsupported
         │   ├── CredentialMissing   500 credential_missing
+        │   ├── NeedsNetwork        502 needs_network    (`convoq check --run`, where nothing reaches it)
         │   ├── ExpressionFailed    500 expression_failed
         │   ├── ModelFailed         502 model_failed
         │   │   ├── ModelTimedOut   504 model_timed_out
@@ -189,6 +190,10 @@ class BadParameter(NodeFailed):
 
 class NodeUnsupported(NodeFailed):
     status, code = 501, "node_unsupported"
+
+
+class NeedsNetwork(NodeFailed):
+    status, code = 502, "needs_network"
 
 
 class CredentialMissing(NodeFailed):

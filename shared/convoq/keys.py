@@ -24,8 +24,10 @@ def _installation() -> str:
 INSTALLATION = _installation()
 PREFIX = f"{INSTALLATION}:"
 RQ_PREFIX = f"{PREFIX}rq:"
+CREDENTIALS = f"{PREFIX}credentials"
 KINDS = {
     "claims": "claims on sessions, on other servers",
+    "credentials": "credentials, encrypted",
     "exec": "records of executions",
     "exec data": "run data of executions",
     "exec files": "files of executions",

@@ -87,6 +87,7 @@ class Settings(BaseSettings):
     error_details: bool = Field(
         False, description="clients read errors in full; else a sentence and the execution's id (`make up`: true)"
     )
+    encryption_key: SecretStr | None = Field(None, description="any long text: encrypts stored credentials")
     log_level: str = Field("info", pattern="^(debug|info|warning|error)$", description="debug, info, warning, error")
     openai_api_key: SecretStr | None = Field(
         None,

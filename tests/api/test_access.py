@@ -162,13 +162,13 @@ def test_an_imported_workflow_can_be_read_again(product: Stack) -> None:
     assert kept["active"] is True
 
 
-def test_an_invalid_workflow_is_refused_with_all_its_faults(product: Stack) -> None:
+def test_strictly_read_an_invalid_workflow_is_refused_with_all_its_faults(product: Stack) -> None:
     workflow: dict[str, Any] = chat_workflow("faulty")
     nodes = workflow["nodes"]
     nodes[1]["parameters"] = {"options": {"maxIterations": "many"}}
     nodes[2]["type"] = "convoq.noSuchModel"
     nodes[3]["parameters"] = {"contextWindowLength": "few"}
-    reply = product.request("POST", "/api/v1/workflows", workflow)
+    reply = product.request("POST", "/api/v1/workflows?strict=true", workflow)
     assert (reply.status, reply.json["code"]) == (422, "invalid_workflow")
     faults = {(fault["node"], fault["parameter"]) for fault in reply.json["faults"]}
     assert ("AI Agent", "options.maxIterations") in faults
@@ -201,7 +201,7 @@ def test_what_is_no_workflow_is_refused(product: Stack, data: bytes, culprit: st
 def test_an_import_tells_its_warnings(product: Stack) -> None:
     workflow = chat_workflow("dangling")
     workflow["connections"]["Nobody"] = {"main": [[{"node": "AI Agent", "type": "main", "index": 0}]]}
-    reply = product.request("POST", "/api/v1/workflows", workflow)
+    reply = product.request("POST", "/api/v1/workflows?strict=true", workflow)
     assert (reply.status, reply.json["warnings"]) == (201, ["'Nobody' is not there: its connections are left out"])
     assert product.say("dangling", "my name is Ada").text == "Nice to meet you, Ada."
 
@@ -210,7 +210,7 @@ def test_a_failed_import_leaves_the_stored_workflow_alone(product: Stack) -> Non
     product.install(chat_workflow("kept"))
     broken = chat_workflow("kept")
     broken["nodes"][1]["type"] = "n8n-nodes-base.noSuchNode"
-    assert product.request("POST", "/api/v1/workflows", broken).status == 422
+    assert product.request("POST", "/api/v1/workflows?strict=true", broken).status == 422
     assert product.say("kept", "my name is Ada").text == "Nice to meet you, Ada."
 
 

@@ -128,7 +128,7 @@ def test_a_fault_before_there_is_an_execution_has_a_reference(public: Stack) -> 
     """As of a workflow that another version of convoq has stored, and this one cannot read."""
     public.install(chat_workflow("unsound"))
     with public.redis() as client:
-        client.hset("convoq:wf:wf-unsound", "json", '{"nodes": [{"name": "secret-node"}]}')
+        client.hset("convoq:wf:wf-unsound", "json", '{"nodes": "secret-node"}')
     reply = public.say("unsound", "hello")
     assert (reply.status, reply.json["code"]) == (422, "invalid_workflow")
     assert reply.json["message"] == f"This chat is not set up correctly. (reference {reply.json['reference']})"
@@ -153,7 +153,7 @@ def test_a_redis_that_does_not_answer_is_not_named(public: Stack) -> None:
 
 
 def test_who_manages_convoq_reads_all(public: Stack) -> None:
-    reply = public.request("POST", "/api/v1/workflows", {"nodes": [{"name": "secret-node"}]})
+    reply = public.request("POST", "/api/v1/workflows", {"nodes": "secret-node"})
     assert (reply.status, "secret-node" in reply.json["message"]) == (422, True)
 
 

@@ -78,26 +78,77 @@ def test_run_needs_a_chat_trigger(tmp_path: Path) -> None:
     assert answer.stderr.startswith("error: workflow file 'chat.json' has no enabled Chat Trigger")
 
 
-def test_import_lists_every_fault_of_every_file_and_stores_the_others(stored: Run, tmp_path: Path) -> None:
+def test_import_tells_of_every_file_what_it_is_fit_for(stored: Run, tmp_path: Path) -> None:
     good, bad = write(tmp_path, "good.json", chat_workflow("good")), write(tmp_path, "bad.json", broken_workflow())
     (tmp_path / "text.json").write_text("{")
     answer = stored("import", bad, good, "text.json", "missing.json")
     assert answer.returncode == 1
-    assert "bad.json: 'AI Agent' parameter 'options.maxIterations'" in answer.stderr
-    assert "bad.json: 'Calculator' parameter 'type': unknown node type 'acme.calculator'" in answer.stderr
+    assert "bad.json: stands in the way: 'AI Agent': options.maxIterations: " in answer.stderr
+    assert "bad.json: left out: 'Calculator': unknown node type 'acme.calculator'" in answer.stderr
     assert "text.json: " in answer.stderr and "missing.json" in answer.stderr
-    assert answer.stderr.splitlines()[-1] == "error: 3 of 4 could not be imported"
-    assert [record["id"] for record in json.loads(stored("list", "--json").stdout)] == ["wf-good"]
+    assert answer.stderr.splitlines()[-1] == "error: 2 of 4 could not be imported"
+    states = {line.split()[0]: line.rpartition("  ")[2] for line in answer.stdout.splitlines()}
+    assert states == {"wf-broken": "not runnable", "wf-good": "ready"}
+
+
+def test_check_reports_and_tries(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    without = chat_workflow("without")
+    without["nodes"][4]["type"] = "acme.calculator"
+    for name, data in (("good", chat_workflow("good")), ("bad", broken_workflow()), ("without", without)):
+        write(folder, f"{name}.json", data)
+    (folder / "text.json").write_text("{")
+    answer = convoq("check", "mine", "--run", "--json", cwd=tmp_path)
+    assert answer.returncode == 1, answer.stderr
+    found = json.loads(answer.stdout)
+    by_name = {Path(one["file"]).stem: one for one in found["workflows"]}
+    assert {name: one["state"] for name, one in by_name.items()} == {
+        "bad": "not runnable",
+        "good": "ready",
+        "text": "unreadable",
+        "without": "ready without",
+    }
+    assert {name: one["trial"]["result"] for name, one in by_name.items() if "trial" in one} == {
+        "bad": "failed",
+        "good": "answered",
+        "without": "answered",
+    }
+    assert by_name["bad"]["trial"]["node"] == "AI Agent"
+    assert found["totals"]["left_out"] == {"acme.calculator": 2}
+    shown = convoq("check", "mine/good.json", cwd=tmp_path)
+    assert shown.returncode == 0 and "1 workflows: 1 ready" in shown.stdout
+    assert convoq("check", "nowhere.json", cwd=tmp_path).returncode == 1
+
+
+def test_credentials_are_stored_and_never_shown(own_url: str, tmp_path: Path) -> None:
+    env = {"CONVOQ_REDIS_URL": own_url, "CONVOQ_ENCRYPTION_KEY": "a long text"}
+    flush(own_url)
+    added = convoq("credential", "add", "openAiApi", "--name", "Mine", given="sk-secret\n", env=env, cwd=tmp_path)
+    assert added.returncode == 0, added.stderr
+    given = json.dumps({"host": "db", "password": "pw-secret"})
+    assert convoq("credential", "add", "postgres", "--json", given=given, env=env, cwd=tmp_path).returncode == 0
+    shown = convoq("credential", "list", env=env, cwd=tmp_path)
+    assert "Mine" in shown.stdout and "postgres" in shown.stdout and "secret" not in shown.stdout
+    assert convoq("credential", "remove", "Mine", env=env, cwd=tmp_path).returncode == 0
+    listed = json.loads(convoq("credential", "list", "--json", env=env, cwd=tmp_path).stdout)
+    assert [one["type"] for one in listed] == ["postgres"]
+    refused = convoq("credential", "add", "x", "nothing", env=env, cwd=tmp_path)
+    assert refused.returncode == 1 and "FIELD=VALUE" in refused.stderr
+    keyless = convoq("credential", "add", "x", "a=b", env={"CONVOQ_REDIS_URL": own_url}, cwd=tmp_path)
+    assert keyless.returncode == 2 and "CONVOQ_ENCRYPTION_KEY" in keyless.stderr
 
 
 def test_a_list_without_a_workflow_is_an_error(stored: Run, tmp_path: Path) -> None:
     answer = stored("import", write(tmp_path, "none.json", []))
     assert (answer.returncode, answer.stdout) == (1, "")
-    assert answer.stderr.startswith("none.json: workflow file 'none.json' is an empty list: it holds no workflow\n")
+    assert answer.stderr.startswith(
+        "none.json: workflow file 'none.json' holds no workflow: no object with `nodes` is in it\n"
+    )
     ran = convoq("run", "none.json", "-m", "hello", cwd=tmp_path)
     assert (ran.returncode, ran.stderr) == (
         1,
-        "error: workflow file 'none.json' is an empty list: it holds no workflow\n",
+        "error: workflow file 'none.json' holds no workflow: no object with `nodes` is in it\n",
     )
 
 

@@ -16,7 +16,7 @@ from convoq.contract.execution import ExecutionInfo
 from convoq.contract.items import Item
 from convoq.contract.memory import MAX_WINDOW, Memory, Step, ToolUse, Turn
 from convoq.contract.services import Services
-from convoq.credentials import read_credentials
+from convoq.credentials.file import read_credentials
 from convoq.engine.reading import parse_workflow
 from convoq.engine.run import WorkflowRun
 from convoq.engine.workflow import Workflow

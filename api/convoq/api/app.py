@@ -18,14 +18,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from convoq.api import chat, executions, health, rest, sessions
+from convoq.api import chat, credentials, executions, health, rest, sessions
 from convoq.api.cors import PRIVATE, Cors
 from convoq.api.relay import Hub
 from convoq.api.state import State, state_of
 from convoq.api.triggers import Triggers
 from convoq.api.words import Words
 from convoq.contract.services import Services
-from convoq.credentials import read_credentials
+from convoq.credentials.lookup import CredentialLookup
 from convoq.delivery.admission import RETRY_AFTER_S, ChatQueue
 from convoq.delivery.stopping import Stopper
 from convoq.delivery.takeover import Takeover
@@ -52,6 +52,10 @@ class Workflows(HTTPEndpoint):
     get, post = staticmethod(rest.list_workflows), staticmethod(rest.import_workflow)
 
 
+class Credentials(HTTPEndpoint):
+    get, post = staticmethod(credentials.list_credentials), staticmethod(credentials.add_credential)
+
+
 class Sessions(HTTPEndpoint):
     get, delete = staticmethod(sessions.list_sessions), staticmethod(sessions.delete_sessions)
 
@@ -70,6 +74,8 @@ ROUTES = [
     Route("/api/v1/workflows/{id}", rest.get_workflow, methods=["GET"]),
     Route("/api/v1/workflows/{id}/sessions", Sessions),
     Route("/api/v1/workflows/{id}/sessions/{session:path}", Session),
+    Route("/api/v1/credentials", Credentials),
+    Route("/api/v1/credentials/{id}", credentials.remove_credential, methods=["DELETE"]),
     Route("/api/v1/executions/{id}", rest.get_execution, methods=["GET"]),
 ]
 
@@ -86,7 +92,7 @@ def create_app(settings: Settings) -> ASGIApp:
                 settings,
                 RedisMemories(pipe),
                 http=_no_http,
-                credential=read_credentials(settings.credentials_file),
+                credential=CredentialLookup(settings, pipe),
                 parts=[MemoryParts(pools=Pools(pipe, settings.redis_url))],
             )
             takeover = Takeover(pipe, connection, settings)

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 from convoq import keys
 from convoq.api.state import State, state_of
 from convoq.engine.reading import parse_workflow_text
+from convoq.engine.report import report_on
 from convoq.errors import BadBody, BodyTooLarge, NotFound, Unauthorized, UnknownExecution
 from convoq.nodes.registry import REGISTRY
 from convoq.store.workflows import WorkflowRecord
@@ -37,6 +38,19 @@ def check_key(http: HttpRequest) -> State:
     return state
 
 
+async def json_body(http: HttpRequest) -> bytes:
+    """Raises `BadBody` for another type, `BodyTooLarge`."""
+    # Only a type that needs a preflight: a page of somebody else's must not post here through its visitor's browser.
+    if http.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise BadBody("send it as application/json")
+    body = bytearray()
+    async for part in http.stream():
+        body += part
+        if len(body) > WORKFLOW_MAX_BYTES:
+            raise BodyTooLarge(f"the body is larger than {WORKFLOW_MAX_BYTES} bytes")
+    return bytes(body)
+
+
 async def list_workflows(http: HttpRequest) -> Response:
     state = check_key(http)
     return JSONResponse({"data": [_shown(record) for record in await state.store.list()]})
@@ -51,19 +65,16 @@ async def get_workflow(http: HttpRequest) -> Response:
 
 
 async def import_workflow(http: HttpRequest) -> Response:
-    """Store one workflow (n8n's JSON), new or in place of the one with its id; the answer has its warnings."""
+    """Store one workflow (n8n's JSON), new or in place of the one with its id; the answer says what it is fit for.
+
+    With `?strict=true` one with any fault is refused, with all of them.
+    """
     state = check_key(http)
-    # Only a type that needs a preflight: a page of somebody else's must not post here through its visitor's browser.
-    if http.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise BadBody("send the workflow as application/json")
-    body = bytearray()
-    async for part in http.stream():
-        body += part
-        if len(body) > WORKFLOW_MAX_BYTES:
-            raise BodyTooLarge(f"the workflow is larger than {WORKFLOW_MAX_BYTES} bytes")
-    workflow = parse_workflow_text(bytes(body), source="request body", registry=REGISTRY)
+    strict = http.query_params.get("strict") == "true"
+    workflow = parse_workflow_text(await json_body(http), source="request body", registry=REGISTRY, strict=strict)
     record = await state.store.save(workflow)
-    return JSONResponse({**_shown(record), "warnings": list(workflow.warnings)}, 201)
+    report = await report_on(workflow, state.services.credential)
+    return JSONResponse({**_shown(record), "warnings": list(workflow.warnings), "report": report.as_dict()}, 201)
 
 
 async def get_execution(http: HttpRequest) -> Response:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import cast
+from typing import Annotated, cast
 
+import typer
+from pydantic import SecretStr
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
@@ -19,6 +23,8 @@ from convoq.redis import async_client
 from convoq.settings import Settings
 
 DEFAULT_DATA = Path(".convoq")
+KEY_FILE = "encryption.key"
+Data = Annotated[Path, typer.Option("--data", help="Data folder of the embedded Valkey.")]
 
 
 def names_redis(settings: Settings) -> bool:
@@ -31,6 +37,26 @@ def url_of(settings: Settings, data: Path) -> str:
     if not names_redis(settings) and embedded.is_running(data):
         return embedded.redis_url(data)
     return settings.redis_url
+
+
+def with_encryption_key(settings: Settings, data: Path) -> Settings:
+    """The settings, with the key that `convoq up` has made for its data folder where none is set and that server is
+    used."""
+    if settings.encryption_key is None and not names_redis(settings) and (data / KEY_FILE).exists():
+        return settings.model_copy(update={"encryption_key": SecretStr((data / KEY_FILE).read_text().strip())})
+    return settings
+
+
+def made_encryption_key(data: Path) -> str:
+    """The data folder's own key, made on first use, readable by its owner alone."""
+    file = data / KEY_FILE
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return file.read_text().strip()
+    with os.fdopen(descriptor, "w") as opened:
+        opened.write(key := secrets.token_hex(32))
+    return key
 
 
 @asynccontextmanager

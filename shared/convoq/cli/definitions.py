@@ -16,14 +16,19 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from convoq.cli.connect import connected, url_of
+from convoq.cli.checking import explained, files_in
+from convoq.cli.connect import connected, url_of, with_encryption_key
 from convoq.cli.terminal import printable
-from convoq.engine.reading import parse_workflow, parse_workflow_text
+from convoq.credentials.lookup import CredentialLookup
+from convoq.engine.exports import definitions_in
+from convoq.engine.reading import decoded, parse_workflow, parse_workflow_text
+from convoq.engine.report import Report, report_on
 from convoq.engine.workflow import Workflow
 from convoq.errors import ConfigError, ConvoqError, InvalidWorkflow
 from convoq.nodes.registry import REGISTRY
+from convoq.redis import Pipe
 from convoq.settings import Settings
-from convoq.store.workflows import WorkflowStore
+from convoq.store.workflows import WorkflowRecord, WorkflowStore
 
 PROGRESS_FROM = 5
 """As many files as are worth a progress bar."""
@@ -36,49 +41,39 @@ def demo_workflow() -> Workflow:
 
 
 def read_workflows(file: Path, *, active: bool = True) -> list[Workflow]:
-    """The workflows of a file: one, or a list as `export` writes it. `active` overrules the file's own flag.
+    """The workflows of a file, in whatever shape n8n's tools write them. `active` overrules the file's own flag.
 
     n8n's editor downloads workflows as inactive; who hands one to convoq means it to answer.
-    Raises `ConfigError` where the file cannot be read, `InvalidWorkflow` with all its faults, `ConvoqError` where it is
-    no list of workflows.
+    Raises `ConfigError` where the file cannot be read, `InvalidWorkflow` where nothing can be made of it, `ConvoqError`
+    where it holds no workflow.
     """
     try:
         text = file.read_bytes()
     except OSError as error:
         raise ConfigError(f"workflow file {str(file)!r} cannot be read: {error.strerror}") from None
-    if not text.lstrip().startswith(b"["):
-        workflows = [parse_workflow_text(text, source=str(file), registry=REGISTRY)]
-    else:
-        try:
-            entries = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ConvoqError(f"workflow file {str(file)!r} is not JSON: {error}") from None
-        workflows = [
-            parse_workflow(entry, source=f"{file} [{index}]", registry=REGISTRY) for index, entry in enumerate(entries)
-        ]
-        if not workflows:
-            raise ConvoqError(f"workflow file {str(file)!r} is an empty list: it holds no workflow")
+    definitions = definitions_in(decoded(text, str(file)))
+    if not definitions:
+        raise ConvoqError(f"workflow file {str(file)!r} holds no workflow: no object with `nodes` is in it")
+    workflows = [parse_workflow(definition, source=file.stem, registry=REGISTRY) for definition in definitions]
     return [dataclasses.replace(workflow, active=active) for workflow in workflows]
 
 
 async def import_files(settings: Settings, data: Path, paths: Sequence[Path], *, demo: bool, active: bool) -> int:
-    """Store every sound file, tell of each; the number of those that were not stored."""
+    """Store the workflows of every file, tell of each what it is fit for; the number of files that were not stored."""
     failed = 0
     console = Console(stderr=True)
-    names: Iterable[Path | None] = [*([None] if demo else []), *paths]
-    if len(paths) >= PROGRESS_FROM and console.is_terminal:
-        names = track(names, "importing", total=len(paths) + demo, console=console, transient=True)
-    async with connected(url_of(settings, data)) as client:
+    files = files_in(paths)
+    names: Iterable[Path | None] = [*([None] if demo else []), *files]
+    if len(files) >= PROGRESS_FROM and console.is_terminal:
+        names = track(names, "importing", total=len(files) + demo, console=console, transient=True)
+    async with connected(url_of(settings, data)) as client, Pipe(client) as pipe:
         store = WorkflowStore(client)
+        credential = CredentialLookup(with_encryption_key(settings, data), pipe)
         for path in names:
             try:
                 for workflow in [demo_workflow()] if path is None else read_workflows(path, active=active):
                     record = await store.save(workflow)
-                    where = ", ".join(f"/webhook/{path}" for path in record.paths) or "no chat trigger"
-                    state = "" if record.active else " (inactive)"
-                    typer.echo(printable(f"{record.id}  {record.name}  {where}{state}"))
-                    for warning in workflow.warnings:
-                        typer.echo(printable(f"{path or DEMO}: warning: {warning}"), err=True)
+                    _tell(record, await report_on(workflow, credential), str(path or DEMO))
             except InvalidWorkflow as error:
                 failed += 1
                 for fault in error.faults:
@@ -87,6 +82,16 @@ async def import_files(settings: Settings, data: Path, paths: Sequence[Path], *,
                 failed += 1
                 typer.echo(printable(f"{path or DEMO}: {error.message}"), err=True)
     return failed
+
+
+def _tell(record: WorkflowRecord, report: Report, source: str) -> None:
+    where = ", ".join(f"/webhook/{path}" for path in record.paths) or "no chat trigger"
+    state = "" if record.active else " (inactive)"
+    typer.echo(printable(f"{record.id}  {record.name}  {where}{state}  {report.state}"))
+    for line in explained(report):
+        typer.echo(printable(f"{source}: {line}"), err=True)
+    for warning in report.warnings:
+        typer.echo(printable(f"{source}: warning: {warning}"), err=True)
 
 
 async def export_files(settings: Settings, data: Path, workflow_id: str | None, output: str) -> None:

@@ -13,7 +13,7 @@ from convoq.cli.terminal import printable
 from convoq.contract.execution import ExecutionInfo
 from convoq.contract.items import Item
 from convoq.contract.services import Services
-from convoq.credentials import read_credentials
+from convoq.credentials.lookup import CredentialLookup
 from convoq.engine.answer import close_stream
 from convoq.engine.hooks import Hooks, StreamChunk
 from convoq.engine.run import WorkflowRun
@@ -45,7 +45,7 @@ async def run_file(settings: Settings, file: Path, message: str, session: str, *
         settings=settings,
         open_memory=memories,
         http=session_of_process,
-        credential=read_credentials(settings.credentials_file),
+        credential=CredentialLookup(settings),
         parts=[MemoryParts(folds=LocalFolds(memories))],
     )
     hooks = Hooks(send_chunk=_Lines() if as_json else _show)

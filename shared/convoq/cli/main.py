@@ -14,8 +14,10 @@ from redis.exceptions import RedisError
 
 from convoq.addresses import scrub
 from convoq.cli import settings_table
-from convoq.cli.connect import DEFAULT_DATA
+from convoq.cli.connect import DEFAULT_DATA, Data
+from convoq.cli.credential_commands import credential
 from convoq.cli.parent import end_with_parent
+from convoq.cli.session_commands import session
 from convoq.cli.terminal import printable
 from convoq.errors import ConfigError, ConvoqError
 from convoq.settings import load_settings
@@ -31,12 +33,9 @@ app = typer.Typer(
 
 Port = Annotated[int | None, typer.Option(help="Port of the API (default 8080)")]
 Host = Annotated[str | None, typer.Option(help="Address of the API (default 127.0.0.1)")]
-Data = Annotated[Path, typer.Option("--data", help="Data folder of the embedded Valkey.")]
-WorkflowId = Annotated[str, typer.Argument(metavar="WORKFLOW", help="A workflow's id.", show_default=False)]
-SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="A session's id.", show_default=False)]
 
-session = typer.Typer(help="Read, export or delete one session.", no_args_is_help=True)
 app.add_typer(session, name="session")
+app.add_typer(credential, name="credential")
 
 
 def _version(asked: bool) -> None:
@@ -104,7 +103,8 @@ def worker(
 @app.command("import")
 def import_(
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="FILE…", help="n8n workflow files (JSON).", show_default=False)
+        list[Path] | None,
+        typer.Argument(metavar="FILE…", help="n8n workflow files (JSON), or folders.", show_default=False),
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="The demo workflow, too.")] = False,
     inactive: Annotated[bool, typer.Option("--inactive", help="Store without serving (default: serve).")] = False,
@@ -121,6 +121,27 @@ def import_(
         raise typer.BadParameter("name at least one file, or --demo")
     if failed := asyncio.run(import_files(load_settings(), data, files or [], demo=demo, active=not inactive)):
         raise ConvoqError(f"{failed} of {len(files or []) + demo} could not be imported")
+
+
+@app.command()
+def check(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE|DIR…", help="Workflow files, or folders of them.", show_default=False)
+    ],
+    run: Annotated[
+        bool, typer.Option("--run", help="Also send each chat a message, its models replaced by mocks.")
+    ] = False,
+    message: Annotated[str, typer.Option("--message", "-m", help="That message.")] = "Hello, what can you do?",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Tell what convoq makes of workflow files: ready, without which tools, what stands in the way, what is needed.
+
+    Stores nothing. Exit code 1 where a workflow cannot be run, or, with --run, failed.
+    """
+    from convoq.cli.checking import check_files
+
+    if not asyncio.run(check_files(load_settings(), files, run=run, message=message, as_json=as_json)):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -158,40 +179,6 @@ def sessions(
     from convoq.cli.sessions import list_sessions
 
     asyncio.run(list_sessions(load_settings(), data, workflow_id, as_json=as_json))
-
-
-@session.command("show")
-def session_show(workflow_id: WorkflowId, session_id: SessionId, data: Data = DEFAULT_DATA) -> None:
-    """Print what was said in a session."""
-    from convoq.cli.sessions import show_session
-
-    asyncio.run(show_session(load_settings(), data, workflow_id, session_id))
-
-
-@session.command("export")
-def session_export(
-    workflow_id: WorkflowId,
-    session_id: SessionId,
-    output: Annotated[str, typer.Option(help="File, or - for stdout.")] = "-",
-    data: Data = DEFAULT_DATA,
-) -> None:
-    """Write all that is kept of a session as JSON: thread, memories, records of executions."""
-    from convoq.cli.sessions import export_session
-
-    asyncio.run(export_session(load_settings(), data, workflow_id, session_id, output))
-
-
-@session.command("delete")
-def session_delete(
-    workflow_id: WorkflowId,
-    session_id: Annotated[str | None, typer.Argument(metavar="[SESSION]", show_default=False)] = None,
-    prefix: Annotated[str | None, typer.Option(help="All sessions whose id begins so.", show_default=False)] = None,
-    data: Data = DEFAULT_DATA,
-) -> None:
-    """Stop what runs of a session and delete all that is kept of it."""
-    from convoq.cli.sessions import delete_sessions
-
-    asyncio.run(delete_sessions(load_settings(), data, workflow_id, session_id, prefix))
 
 
 @app.command()

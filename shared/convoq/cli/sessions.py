@@ -16,7 +16,7 @@ from rich.table import Table
 from convoq.cli.connect import connected, url_of
 from convoq.cli.terminal import printable
 from convoq.contract.services import Services
-from convoq.credentials import read_credentials
+from convoq.credentials.lookup import CredentialLookup
 from convoq.delivery.stopping import Stopper
 from convoq.delivery.takeover import Takeover
 from convoq.errors import ConfigError, ExecutionFailed
@@ -42,7 +42,7 @@ async def _store(settings: Settings, data: Path) -> AsyncIterator[tuple[SessionS
             settings,
             RedisMemories(pipe),
             http=_no_http,
-            credential=read_credentials(settings.credentials_file),
+            credential=CredentialLookup(settings, pipe),
             parts=[MemoryParts(pools=pools)],
         )
         yield SessionStore(pipe, stopper, workflows, services), workflows

@@ -19,7 +19,7 @@ import typer
 
 from convoq.cli import embedded
 from convoq.cli.children import Child, describe, stop_all
-from convoq.cli.connect import connected, names_redis
+from convoq.cli.connect import connected, made_encryption_key, names_redis
 from convoq.cli.definitions import demo_workflow, read_workflows
 from convoq.engine.workflow import Workflow
 from convoq.errors import ConfigError, ConvoqError
@@ -83,6 +83,12 @@ class Up:
             os.close(read_fd)
             os.close(write_fd)
 
+    def _encryption_key(self, valkey: embedded.EmbeddedValkey | None) -> dict[str, str]:
+        """Of our own server the credentials are encrypted with a key beside its data, unless there is another."""
+        if valkey is None or self.settings.encryption_key is not None:
+            return {}
+        return {"CONVOQ_ENCRYPTION_KEY": made_encryption_key(self.data)}
+
     async def _serve(
         self,
         url: str,
@@ -97,6 +103,7 @@ class Up:
             "CONVOQ_ERROR_DETAILS": "true",
             **os.environ,
             "CONVOQ_REDIS_URL": url,
+            **self._encryption_key(valkey),
             "CONVOQ_HOST": self.settings.host,
             "CONVOQ_PORT": str(self.settings.port),
         }

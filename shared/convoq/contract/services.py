@@ -25,9 +25,15 @@ class OpenMemory(Protocol):
 
 
 class FindCredential(Protocol):
-    """The fields of a credential of type `kind` that a node refers to (`{"id", "name"}`), None where there is none."""
+    """The fields of a credential of type `kind` that a node refers to (`{"id", "name"}`, or nothing), None where there
+    is none."""
 
     async def __call__(self, kind: str, reference: Mapping[str, Any]) -> Mapping[str, Any] | None: ...
+
+
+class ImpliedCredential(dict[str, Any]):
+    """One that the node's file does not name, but of the type it wants. Who sends it to an address that the workflow
+    chose makes a present of it to the workflow's author: to the provider's own address only."""
 
 
 class FindWorkflow(Protocol):

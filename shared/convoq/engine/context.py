@@ -106,7 +106,7 @@ class NodeContext:
 
     async def credential(self, kind: str) -> Mapping[str, Any] | None:
         reference = self.node.credentials.get(kind)
-        fields = await self.services.credential(kind, reference) if isinstance(reference, Mapping) else None
+        fields = await self.services.credential(kind, reference if isinstance(reference, Mapping) else {})
         if fields is not None:
             self._state.secrets.add(fields)
         return fields
@@ -120,7 +120,7 @@ class NodeContext:
         name = reference.get("name") or reference.get("id") if isinstance(reference, Mapping) else None
         known = f"credential {name!r} is not known" if name else "the node has no credential"
         raise CredentialMissing(
-            f"{known}: put one of type {kind!r} into the file that CONVOQ_CREDENTIALS names", node=self.node.name
+            f"{known}: add one of type {kind!r} with `convoq credential add {kind}`", node=self.node.name
         )
 
     async def supplied(self, kind: Kind[T], item_index: int = 0) -> Sequence[Supplied[T]]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from convoq.contract.connections import ConnectionType
 from convoq.contract.services import FindCredential
 from convoq.engine.workflow import Workflow
+from convoq.errors import Fault
 
 State = Literal["ready", "ready without", "not runnable", "unreadable"]
 
@@ -112,17 +113,17 @@ def chat_path(workflow: Workflow) -> list[str]:
 
 def _reason(workflow: Workflow, name: str) -> Reason:
     faults = workflow.faults.get(name, ())
-    why = "; ".join(fault.message if fault.parameter == "type" else _said(fault.parameter, fault.message) for fault in faults)
+    why = "; ".join(map(_said, faults))
     return Reason(name, workflow.nodes[name].type, why or "what supplies it cannot run")
 
 
-def _said(parameter: str, message: str) -> str:
-    return f"{parameter}: {message}" if parameter and not parameter.startswith("connections") else message
+def _said(fault: Fault) -> str:
+    """The parameter is named where it is one."""
+    plain = fault.parameter in ("", "type", "typeVersion") or fault.parameter.startswith("connections")
+    return fault.message if plain else f"{fault.parameter}: {fault.message}"
 
 
-async def _missing(
-    workflow: Workflow, names: Iterable[str], credential: FindCredential
-) -> list[NeededCredential]:
+async def _missing(workflow: Workflow, names: Iterable[str], credential: FindCredential) -> list[NeededCredential]:
     wanted: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for name in names:
         node = workflow.nodes[name]

@@ -9,7 +9,7 @@ import aiohttp
 from redis.asyncio import Redis as AsyncRedis
 
 from convoq.contract.services import Services
-from convoq.credentials import read_credentials
+from convoq.credentials.lookup import CredentialLookup
 from convoq.engine.reading import parse_workflow
 from convoq.engine.workflow import Workflow
 from convoq.errors import NotFound
@@ -38,7 +38,7 @@ class Runtime:
             settings=settings,
             open_memory=RedisMemories(pipe),
             http=self._session,
-            credential=read_credentials(settings.credentials_file),
+            credential=CredentialLookup(settings, pipe),
             binaries=RedisBinaries(pipe, settings),
             workflow=self._called,
             parts=[MemoryParts(RedisThreads(pipe), RedisFolds(pipe), Pools(pipe, settings.redis_url))],

@@ -11,10 +11,11 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from convoq import addresses
 from convoq.contract.connections import ConnectionType
 from convoq.contract.context import Context
-from convoq.contract.model import ModelSettings
 from convoq.contract.definition import Node
+from convoq.contract.model import ModelSettings
 from convoq.contract.node import SubNode
 from convoq.contract.parameters import Parameters
+from convoq.contract.services import ImpliedCredential
 from convoq.errors import NodeFailed
 from convoq.models.openai import OpenAIModel
 
@@ -79,8 +80,11 @@ class OpenAIChatModelNode(SubNode[OpenAIParameters]):
         parameters, process = (await ctx.parameters(item_index)), ctx.services.settings
         options = parameters.options
         credential = await ctx.credential("openAiApi") or {}
-        base_url = options.base_url or _text(credential.get("url")) or process.openai_base_url
+        own_url = _text(credential.get("url")) or process.openai_base_url
+        base_url = options.base_url or own_url
         key = _text(credential.get("apiKey"))
+        if isinstance(credential, ImpliedCredential) and _origin(base_url) != _origin(own_url):
+            key = ""
         # An imported workflow may name any server: the operator's key goes to the operator's server only.
         if not key and process.openai_api_key and _origin(base_url) == _origin(process.openai_base_url):
             key = process.openai_api_key.get_secret_value()

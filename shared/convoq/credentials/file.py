@@ -23,6 +23,10 @@ class Credentials:
                 return fields
         return None
 
+    def of_type(self, kind: str) -> Mapping[str, Any] | None:
+        """Any one of that type."""
+        return next((kinds[kind] for kinds in self._held.values() if kind in kinds), None)
+
 
 def read_credentials(path: str | None) -> Credentials:
     """None where no file is set. Raises `ConfigError` naming the file, and never what is in it."""
