@@ -58,6 +58,11 @@ class Settings(BaseSettings):
     max_message_chars: int = Field(100_000, ge=1, description="longest chat message, characters")
     keepalive_s: float = Field(10.0, gt=0, description="seconds between keepalive lines of a stream")
     lease_s: float = Field(3.0, gt=0.2, description="seconds after which a silent worker counts as lost")
+    redis_patience_s: float = Field(
+        15.0,
+        gt=0,
+        description="seconds an answer waits for a Redis that refuses (full, loading, failing over) before it ends",
+    )
     max_attempts: int = Field(3, ge=1, le=20, description="times a message is tried when its workers are lost")
     max_waiting: int = Field(2000, ge=1, description="messages that may wait; beyond it 503 with Retry-After")
     when_busy: WhenBusy = Field(

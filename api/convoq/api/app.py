@@ -26,15 +26,15 @@ from convoq.api.triggers import Triggers
 from convoq.api.words import Words
 from convoq.contract.services import Services
 from convoq.credentials.lookup import CredentialLookup
-from convoq.delivery.admission import RETRY_AFTER_S, ChatQueue
+from convoq.delivery.admission import ChatQueue
 from convoq.delivery.stopping import Stopper
 from convoq.delivery.takeover import Takeover
-from convoq.errors import ConvoqError, ExecutionFailed, Unavailable
+from convoq.errors import ConvoqError, ExecutionFailed
 from convoq.ids import new_execution_id
 from convoq.memory.parts import MemoryParts
 from convoq.memory.pools import Pools
 from convoq.memory.redis_list import RedisMemories
-from convoq.redis import Pipe, async_client, sync_client
+from convoq.redis import Pipe, async_client, sync_client, unavailable
 from convoq.settings import Settings
 from convoq.store.sessions import SessionStore
 from convoq.store.workflows import WorkflowStore
@@ -85,7 +85,10 @@ def create_app(settings: Settings) -> ASGIApp:
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         client = async_client(settings.redis_url)
         connection = sync_client(settings.redis_url)
-        async with Pipe(client) as pipe, Hub(pipe, async_client(settings.redis_url), settings) as hub:
+        async with (
+            Pipe(client, patience_s=settings.redis_patience_s) as pipe,
+            Hub(pipe, async_client(settings.redis_url), settings) as hub,
+        ):
             store = WorkflowStore(client)
             queue = ChatQueue(pipe, connection, settings)
             services = Services(
@@ -153,7 +156,7 @@ def _words(http: HttpRequest, reference: str) -> Words:
 
 
 async def unreachable(http: HttpRequest, error: Exception) -> Response:
-    return await failed(http, Unavailable(f"Redis does not answer: {error}", retry_after=RETRY_AFTER_S))
+    return await failed(http, unavailable(error))
 
 
 async def refused(http: HttpRequest, error: Exception) -> Response:

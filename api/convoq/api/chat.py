@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from contextlib import AsyncExitStack
 from functools import partial
@@ -19,8 +18,8 @@ from convoq.api.reply import Form, JsonReply, StreamReply, negotiate, wants_reas
 from convoq.api.state import State, state_of
 from convoq.api.triggers import Chat
 from convoq.api.words import Words
-from convoq.delivery.admission import RETRY_AFTER_S, Admitted, Request, Terms
-from convoq.errors import BadRequest, Forbidden, NotFound, Unavailable
+from convoq.delivery.admission import Admitted, Request, Terms
+from convoq.errors import BadRequest, Forbidden, NotFound
 
 ADMIT_S = 5.0
 ONCE_MAX_CHARS = 255
@@ -125,12 +124,8 @@ async def run(
 
 
 async def admit(state: State, execution_id: str, request: Request, terms: Terms) -> Admitted:
-    """Queue the message, and end what it displaces or interrupts. Raises `Unavailable` when Redis does not answer."""
-    try:
-        async with asyncio.timeout(ADMIT_S):
-            admitted = await state.queue.admit(execution_id, request, terms)
-    except TimeoutError:
-        raise Unavailable(f"Redis does not answer within {ADMIT_S:g} s", retry_after=RETRY_AFTER_S) from None
+    """Queue the message, and end what it displaces or interrupts. Raises `Unavailable` where Redis takes none."""
+    admitted = await state.pipe.within(ADMIT_S, state.queue.admit(execution_id, request, terms))
     for other in admitted.in_the_way:
         await end_in_the_way(state, other)
     return admitted

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from dataclasses import dataclass
 from uuid import UUID
@@ -15,9 +14,8 @@ from convoq.api.reply import BY_ACCEPT, Form, StreamReply
 from convoq.api.rest import has_key
 from convoq.api.state import State, state_of
 from convoq.api.words import words_of
-from convoq.delivery.admission import RETRY_AFTER_S
 from convoq.delivery.stopping import ENDED
-from convoq.errors import BadRequest, Gone, Unauthorized, Unavailable, UnknownExecution
+from convoq.errors import BadRequest, Gone, Unauthorized, UnknownExecution
 
 ANSWER_S = 5.0
 
@@ -82,13 +80,9 @@ async def _record(http: HttpRequest, state: State, execution_id: str) -> _Record
         UUID(execution_id)
     except ValueError:
         raise UnknownExecution(f"{execution_id[:60]!r} is not an execution id") from None
-    try:
-        async with asyncio.timeout(ANSWER_S):
-            status, seq, token, workflow, trigger = await state.pipe.command(
-                "HMGET", keys.execution(execution_id), "status", "seq", "reader", "workflow", "trigger"
-            )
-    except TimeoutError:
-        raise Unavailable(f"Redis does not answer within {ANSWER_S:g} s", retry_after=RETRY_AFTER_S) from None
+    fields = ("status", "seq", "reader", "workflow", "trigger")
+    asked = state.pipe.command("HMGET", keys.execution(execution_id), *fields)
+    status, seq, token, workflow, trigger = await state.pipe.within(ANSWER_S, asked)
     if status is None:
         raise Gone(f"execution {execution_id} is not kept any more, or never was")
     given = http.query_params.get("token") or http.headers.get("x-stream-token") or ""

@@ -27,9 +27,9 @@ async def ready(http: HttpRequest) -> Response:
         async with asyncio.timeout(CHECK_S):
             seconds, _ = await state.pipe.command("TIME")
             workers = await state.pipe.command("ZCOUNT", keys.WORKERS, f"({int(seconds)}", "+inf")
-        checks["redis"] = "ok"
+        checks["redis"] = state.pipe.trouble or "ok"
     except TimeoutError:
-        checks["redis"] = f"no answer within {CHECK_S:g} s"
+        checks["redis"] = state.pipe.trouble or f"no answer within {CHECK_S:g} s"
     except ConvoqError as error:
         checks["redis"] = error.message
     checks["workers"] = "ok" if workers else "no worker takes jobs: start one with `convoq worker`"

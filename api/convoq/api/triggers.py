@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from redis.exceptions import RedisError
 
-from convoq.delivery.admission import RETRY_AFTER_S
 from convoq.engine.workflow import ChatTriggerInfo, Workflow
-from convoq.errors import InactiveWorkflow, Unavailable, UnknownPath
+from convoq.errors import InactiveWorkflow, UnknownPath
+from convoq.redis import unavailable
 from convoq.store.workflows import WorkflowStore
 
 ANSWER_S = 5.0
@@ -42,7 +42,7 @@ class Triggers:
             async with asyncio.timeout(ANSWER_S):
                 chat = await self._at(path) or await self._at(path.removesuffix("/chat"))
         except (RedisError, OSError, RuntimeError) as error:  # RuntimeError: what uvloop says of a closed connection
-            raise Unavailable(f"Redis does not answer: {error!r}", retry_after=RETRY_AFTER_S) from error
+            raise unavailable(error) from error
         if chat is None:
             raise UnknownPath(
                 f"no chat at path {path!r}: import a workflow whose Chat Trigger has this path or webhookId"

@@ -15,12 +15,11 @@ import redis
 from convoq import keys
 from convoq.errors import BadRequest, Overloaded, SessionBusy
 from convoq.ids import new_execution_id, new_token
-from convoq.redis import Argument, Pipe, load_script
+from convoq.redis import RETRY_AFTER_S, Argument, Pipe, load_script
 from convoq.rq import Job, JobStatus, Queue, RateLimitRegistry, build_hset_args, now, utcformat
 from convoq.settings import Settings, WhenBusy
 
 JOB_FUNCTION = "convoq.worker.job.run"
-RETRY_AFTER_S = 5
 
 
 class MsgpackSerializer:

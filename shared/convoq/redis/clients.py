@@ -7,13 +7,14 @@ from typing import Any, TypeVar, cast
 from urllib.parse import unquote
 
 import redis
-from convoq import addresses
-from convoq.errors import ConfigError
-from convoq.redis.connection import REPLY_TIMEOUT_S
 from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio.connection import ConnectionPool
 from redis.asyncio.sentinel import Sentinel as AsyncSentinel
 from redis.sentinel import Sentinel
+
+from convoq import addresses
+from convoq.errors import ConfigError
+from convoq.redis.connection import REPLY_TIMEOUT_S
 
 T = TypeVar("T")
 

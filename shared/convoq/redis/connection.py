@@ -3,21 +3,42 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import cast
 
 import structlog
-
 from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import AuthenticationError, ConnectionError, ReadOnlyError
+from redis.exceptions import AuthenticationError, ConnectionError, ReadOnlyError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
+
+from convoq.redis.refusals import refusal
 
 log = structlog.get_logger()
 
 REPLY_TIMEOUT_S = 5.0
 """A server silent for this long counts as gone: longer than a fork for AOF rewriting, shorter than people wait."""
-RECONNECT_S = (0.05, 0.1, 0.25, 0.5, 1.0)
+RECONNECT_S = (0.05, 0.1, 0.25, 0.5)
 CONNECT_ERRORS = (ConnectionError, RedisTimeout, ReadOnlyError, OSError, TimeoutError)
+_IDENTITY = re.compile(rb"^(?:run_id|master_replid):(\w+)", re.MULTILINE)
+
+
+async def identity_of(connection: AbstractConnection) -> bytes:
+    """What tells a server, and each start of it, and each history of its data from another; empty where it is not told.
+
+    Raises what the server refuses with, and `TimeoutError`.
+    """
+    found = b""
+    async with asyncio.timeout(REPLY_TIMEOUT_S):
+        for section in ("server", "replication"):
+            await connection.send_packed_command(connection.pack_command("INFO", section))
+            try:
+                found += b"".join(_IDENTITY.findall(await connection.read_response()))
+            except ResponseError as error:
+                if refusal(error):
+                    raise
+                return b""
+    return found
 
 
 class Connected:

@@ -7,10 +7,11 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from convoq.redis.connection import REPLY_TIMEOUT_S, Connected
 from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import TimeoutError as RedisTimeout
+
+from convoq.redis.connection import REPLY_TIMEOUT_S, Connected
 
 
 class OnMessage(Protocol):

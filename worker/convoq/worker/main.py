@@ -30,7 +30,7 @@ async def _work(settings: Settings) -> None:
         await asyncio.to_thread(connection.ping)
     except (RedisError, OSError) as error:
         raise Unavailable(f"Redis at {shown(settings.redis_url)} does not answer: {error} (CONVOQ_REDIS_URL)") from None
-    async with Pipe(client) as pipe, Runtime(pipe, client, settings) as runtime:
+    async with Pipe(client, patience_s=settings.redis_patience_s) as pipe, Runtime(pipe, client, settings) as runtime:
         job = ChatJob(pipe, runtime.services, runtime.find_workflow)
         await AsyncWorker(settings, connection, job).serve(pipe)
     await client.aclose()
