@@ -23,8 +23,10 @@ FEW = 5
 
 
 @contextmanager
-def pgbouncer(fields: Mapping[str, Any], **settings: object) -> Iterator[dict[str, Any]]:
-    """The fields of a credential that leads through it."""
+def pgbouncer(
+    fields: Mapping[str, Any], *, files: Mapping[str, bytes] | None = None, **settings: object
+) -> Iterator[dict[str, Any]]:
+    """The fields of a credential that leads through it. `files`: settings that name a file, and what is in it."""
     program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if program is None:
         pytest.skip(MISSING)
@@ -39,12 +41,15 @@ def pgbouncer(fields: Mapping[str, Any], **settings: object) -> Iterator[dict[st
         "default_pool_size": FEW,
         "max_client_conn": 200,
         **settings,
+        **{name: folder / name for name in files or {}},
     }
     target = f"host=127.0.0.1 port={fields['port']} dbname={fields['database']} user={fields['user']}"
     lines = [f"{name} = {value}" for name, value in known.items()]
     config.write_text("\n".join(["[databases]", f"* = {target}", "[pgbouncer]", *lines]) + "\n")
     folder.chmod(0o755)
     user = NOBODY if os.geteuid() == 0 else None
+    for name, text in (files or {}).items():
+        (folder / name).write_bytes(text)
     try:
         with log.open("wb") as output:
             process = subprocess.Popen([program, config], stdout=output, stderr=output, user=user, group=user)

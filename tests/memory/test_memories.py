@@ -370,7 +370,7 @@ class TestPostgres(OnRedis):
             async with self.backend() as backend:
                 pools = backend.pools
                 one, two = await asyncio.gather(
-                    pools.postgres(self.fields, "a"), pools.postgres({**self.fields, "other": 1}, "b")
+                    pools.postgres(self.fields, "a"), pools.postgres({**self.fields, "sshTunnel": False}, "b")
                 )
                 assert one.pool is two.pool
                 assert await pools.postgres(self.fields, "a") is one

@@ -101,7 +101,7 @@ class Lab:
             *self.links,
         ]
         data = {"id": self.id, "name": "W", "nodes": nodes, "connections": connections(links), "active": True}
-        self.workflow = parse_workflow(data, source="test", registry=registry)
+        self.workflow = parse_workflow(data, source="test", registry=registry, strict=True)
 
     async def say(
         self, text: str, *, session: str = "s", execution: str | None = None, more: Mapping[str, Any] = {}

@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import structlog
@@ -17,7 +20,7 @@ from convoq.errors import MemoryFailed, NodeFailed
 from convoq.memory.claims import ClaimedMemory, Claims
 from convoq.memory.n8n_messages import MARK, read_turns, stored_messages
 from convoq.memory.repair import sendable
-from convoq.memory.servers import CONNECT_S, MAX_CONNECTIONS, REPLY_S, MongoCredential
+from convoq.memory.servers import CONNECT_S, IDLE_S, MAX_CONNECTIONS, REPLY_S, MongoCredential
 
 if TYPE_CHECKING:
     from pymongo import AsyncMongoClient
@@ -35,21 +38,32 @@ def connect(credential: MongoCredential) -> AsyncMongoClient[dict[str, Any]]:
         from pymongo.errors import PyMongoError
     except ImportError:
         raise NodeFailed("MongoDB Chat Memory needs the extra 'mongo': pip install 'convoq[mongo]'") from None
+    host, port, who = credential.address()
+    if wrong := addresses.fault(host):
+        raise NodeFailed(f"credential of type 'mongoDb': {addresses.shown(host)!r}: {wrong}")
     options: dict[str, Any] = {
         "maxPoolSize": MAX_CONNECTIONS,
+        "maxIdleTimeMS": IDLE_S * 1000,
         "serverSelectionTimeoutMS": CONNECT_S * 1000,
         "socketTimeoutMS": REPLY_S * 1000,
         "appname": "convoq",
+        **who,
     }
-    if credential.user and not credential.connection_string:
-        options |= {"username": credential.user, "password": credential.password}
-    address = credential.connection_string or credential.host
-    if wrong := addresses.fault(address):
-        raise NodeFailed(f"credential of type 'mongoDb': {addresses.shown(address)!r}: {wrong}")
+    if credential.tls:
+        options["tls"] = True
+    if credential.passphrase:
+        options["tlsCertificateKeyFilePassword"] = credential.passphrase
+    folder = TemporaryDirectory(prefix="convoq-mongo-")  # pymongo takes certificates as files, and may read them again
     try:
-        return AsyncMongoClient(address, credential.port, **options)
-    except (PyMongoError, ValueError) as error:
+        for option, pem in credential.pems().items():
+            options[option] = f"{folder.name}/{option}"
+            Path(options[option]).write_text(pem)
+        client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(host, port, **options)
+    except (PyMongoError, ValueError, OSError) as error:
+        folder.cleanup()
         raise NodeFailed(f"credential of type 'mongoDb': {type(error).__name__}") from None
+    weakref.finalize(client, folder.cleanup)
+    return client
 
 
 class MongoCollection:

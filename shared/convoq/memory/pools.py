@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import redis.asyncio
-from pydantic import BaseModel, ValidationError
 from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio.connection import Connection, SSLConnection, parse_url
 from redis.exceptions import NoScriptError
 
-from convoq.errors import NodeFailed
 from convoq.memory.server import Server
 from convoq.memory.servers import (
     CONNECT_S,
+    IDLE_S,
     MAX_CONNECTIONS,
     REPLY_S,
     MongoCredential,
@@ -27,8 +26,6 @@ from convoq.redis import Argument, Script
 if TYPE_CHECKING:
     from convoq.memory.mongo import MongoCollection
     from convoq.memory.postgres_table import PostgresTable
-
-T = TypeVar("T", bound=BaseModel)
 
 
 class _OtherServer:
@@ -62,7 +59,7 @@ class Pools:
 
     def redis(self, fields: Mapping[str, Any]) -> Server:
         """Raises `NodeFailed` where the fields are none of a Redis server."""
-        credential = _read(RedisCredential, fields, "redis")
+        credential = RedisCredential.read(fields)
         if self.own is not None and (_host(credential.host), credential.port, credential.database) == self._own_address:
             return self.own
         if credential not in self._redis:
@@ -70,6 +67,8 @@ class Pools:
                 max_connections=MAX_CONNECTIONS,
                 timeout=REPLY_S,
                 connection_class=SSLConnection if credential.ssl else Connection,
+                health_check_interval=IDLE_S,
+                **(credential.tls() if credential.ssl else {}),
                 host=credential.host,
                 port=credential.port,
                 db=credential.database,
@@ -86,7 +85,7 @@ class Pools:
         """Raises `NodeFailed` for wrong fields, a table name that is none, or without the extra."""
         from convoq.memory.postgres_table import PostgresTable, connect
 
-        credential = _read(PostgresCredential, fields, "postgres")
+        credential = PostgresCredential.read(fields)
         async with self._lock:  # opens no connection yet, so nobody waits for a dead server here
             if credential not in self._postgres:
                 self._postgres[credential] = await connect(credential)
@@ -98,7 +97,7 @@ class Pools:
         """Raises `NodeFailed` for wrong fields or without the extra."""
         from convoq.memory.mongo import MongoCollection, connect
 
-        credential = _read(MongoCredential, fields, "mongoDb")
+        credential = MongoCredential.read(fields)
         if credential not in self._mongo:
             self._mongo[credential] = connect(credential)
         key = (credential, database or credential.database, collection)
@@ -113,14 +112,6 @@ class Pools:
             await pool.close()
         for client in self._mongo.values():
             await client.close()
-
-
-def _read(model: type[T], fields: Mapping[str, Any], kind: str) -> T:
-    try:
-        return model.model_validate({name: value for name, value in fields.items() if value is not None})
-    except ValidationError as error:
-        faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors(include_url=False))
-        raise NodeFailed(f"credential of type {kind!r}: {'; '.join(faults)}") from None
 
 
 def _host(name: str) -> str:

@@ -18,15 +18,13 @@ import structlog
 
 from convoq.errors import MemoryFailed, NodeFailed
 from convoq.memory.n8n_messages import MARK
-from convoq.memory.servers import CONNECT_S, MAX_CONNECTIONS, REPLY_S, PostgresCredential
+from convoq.memory.servers import CONNECT_S, IDLE_S, MAX_CONNECTIONS, REPLY_S, PostgresCredential
 
 if TYPE_CHECKING:
     import asyncpg
 
 log = structlog.get_logger()
 
-IDLE_S = 60.0
-"""Connections are closed before gateways between here and the server forget them."""
 MAKE_S = 10
 """An index that takes longer, or has to wait for others, is left to people: meanwhile nobody could write."""
 TURN = f"(message #>> '{{additional_kwargs,{MARK},turn}}')"
@@ -58,9 +56,9 @@ async def connect(credential: PostgresCredential) -> asyncpg.Pool:
             database=credential.database,
             user=credential.user,
             password=credential.password or None,
-            ssl=credential.ssl,
+            ssl=credential.tls(),
             min_size=0,
-            max_size=MAX_CONNECTIONS,
+            max_size=min(credential.max_connections, MAX_CONNECTIONS),
             max_inactive_connection_lifetime=IDLE_S,
             statement_cache_size=0,
             timeout=CONNECT_S,
