@@ -31,7 +31,7 @@ lock:
 	$(PYTHON) -m venv $(VENV)/lock
 	$(VENV)/lock/bin/pip install --quiet uv
 	printf 'hatchling>=1.27\neditables>=0.5\n' | $(VENV)/lock/bin/uv pip compile $(LOCK_FLAGS) --group dev pyproject.toml - --output-file requirements.lock
-	$(VENV)/lock/bin/uv pip compile $(LOCK_FLAGS) --constraints requirements.lock --extra postgres --extra mongo pyproject.toml --output-file deploy/requirements.lock
+	$(VENV)/lock/bin/uv pip compile $(LOCK_FLAGS) --constraints requirements.lock --extra postgres --extra mongo --extra providers pyproject.toml --output-file deploy/requirements.lock
 
 LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate
 

@@ -62,8 +62,8 @@ def ask(
                 return value.replace("URL", server.url) if isinstance(value, str) else value
 
             async def credential(kind: str, reference: Mapping[str, Any]) -> Mapping[str, Any] | None:
-                assert kind == "openAiApi" and reference == {"id": "1", "name": "mine"}
-                return None if held is None else filled(held)
+                assert kind == "openAiApi"
+                return filled(held) if held is not None and reference == {"id": "1", "name": "mine"} else None
 
             services = Services(Settings(**filled(settings)), LocalMemories(), http, credential=credential)
             workflow = parse_workflow(definition(version, filled(parameters), more), source="test", registry=REGISTRY)
@@ -181,4 +181,4 @@ def test_openai_needs_a_key(base_url: str) -> None:
 )
 def test_options_out_of_range_are_faults_of_the_file(options: dict[str, Any], parameter: str) -> None:
     with pytest.raises(InvalidWorkflow, match=parameter):
-        parse_workflow(definition(1.2, {"options": options}, {}), source="test", registry=REGISTRY)
+        parse_workflow(definition(1.2, {"options": options}, {}), source="test", registry=REGISTRY, strict=True)

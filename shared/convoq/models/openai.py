@@ -9,7 +9,7 @@ import asyncio
 import random
 import re
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 
 import aiohttp
@@ -51,7 +51,8 @@ class _Filtered(Exception):
 
 class OpenAIModel:
     """`base_url` is taken as given, with or without a slash at its end: `{base_url}/chat/completions` is called. With
-    `user:password@` in it these are what the server is shown, in place of the key."""
+    `user:password@` in it these are what the server is shown, in place of the key. `query` and `headers` go with every
+    call; what is in headers is never shown."""
 
     def __init__(
         self,
@@ -62,6 +63,8 @@ class OpenAIModel:
         settings: ModelSettings = ModelSettings(),  # noqa: B008
         *,
         backoff_s: float = BACKOFF_S,
+        query: Mapping[str, str] = {},
+        headers: Mapping[str, str] = {},
     ) -> None:
         self._http = http
         self.name = name
@@ -72,7 +75,7 @@ class OpenAIModel:
         self._reasoning_field = ""
         try:
             given = URL(base_url.strip().rstrip("/") + "/chat/completions")
-            self._url, host = given.with_user(None), given.host
+            self._url, host = given.with_user(None).update_query(query), given.host
         except ValueError:
             host = None
         if not host or self._url.scheme not in ("http", "https"):
@@ -83,7 +86,9 @@ class OpenAIModel:
             "Accept": "text/event-stream, application/json",
             "Accept-Encoding": "identity",  # a compressing proxy would hold tokens back
         }
-        self._secrets = [secret for secret in (api_key, given.password, given.raw_password) if secret]
+        self._headers.update(headers)
+        secrets = (api_key, given.password, given.raw_password, *headers.values())
+        self._secrets = [secret for secret in secrets if secret]
         if given.user is not None or given.password is not None:
             user, password = given.user or "", given.password or ""
             self._headers["Authorization"] = "Basic " + b64encode(f"{user}:{password}".encode()).decode()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from convoq.contract.model import (
@@ -20,7 +20,7 @@ from convoq.contract.model import (
     ToolMessage,
     ToolSpec,
 )
-from convoq.errors import ModelFailed, ModelTimedOut
+from convoq.errors import ModelFailed, ModelTimedOut, NodeFailed
 from convoq.models.finish_reason import finish_reason
 from convoq.models.patience import Patience
 
@@ -31,6 +31,15 @@ if TYPE_CHECKING:  # importing pydantic-ai takes longer than starting a worker: 
     from pydantic_ai.settings import ModelSettings as ProviderSettings
 
 MAX_MESSAGE_CHARS = 500
+
+
+@contextmanager
+def needs(provider: str) -> Iterator[None]:
+    """Around the imports of a provider. Raises `NodeFailed` that says what to install."""
+    try:
+        yield
+    except ImportError as error:
+        raise NodeFailed(f"the provider {provider!r} is not installed: pip install 'convoq[providers]'") from error
 
 
 class ProviderModel:

@@ -30,6 +30,18 @@ NODES: Mapping[str, str] = {
     f"{LANGCHAIN}.agent": "agents.agent:AgentNode",
     # models
     f"{LANGCHAIN}.lmChatOpenAi": "models.openai_chat:OpenAIChatModelNode",
+    f"{LANGCHAIN}.lmChatAnthropic": "models.anthropic:AnthropicModelNode",
+    f"{LANGCHAIN}.lmChatAwsBedrock": "models.aws_bedrock:BedrockModelNode",
+    f"{LANGCHAIN}.lmChatAzureOpenAi": "models.azure_openai:AzureOpenAIModelNode",
+    f"{LANGCHAIN}.lmChatCohere": "models.compatible:CohereModelNode",
+    f"{LANGCHAIN}.lmChatDeepSeek": "models.compatible:DeepSeekModelNode",
+    f"{LANGCHAIN}.lmChatGoogleGemini": "models.compatible:GeminiModelNode",
+    f"{LANGCHAIN}.lmChatGroq": "models.compatible:GroqModelNode",
+    f"{LANGCHAIN}.lmChatMistralCloud": "models.compatible:MistralModelNode",
+    f"{LANGCHAIN}.lmChatOllama": "models.compatible:OllamaModelNode",
+    f"{LANGCHAIN}.lmChatOpenRouter": "models.compatible:OpenRouterModelNode",
+    f"{LANGCHAIN}.lmChatVercelAiGateway": "models.compatible:VercelModelNode",
+    f"{LANGCHAIN}.lmChatXAiGrok": "models.compatible:GrokModelNode",
     "convoq.lmChatMock": "models.mock_chat:MockChatModelNode",
     f"{LANGCHAIN}.lmChatMock": "models.mock_chat:MockChatModelNode",
     # output parsers
