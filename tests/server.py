@@ -60,11 +60,11 @@ class Server:
         """A moment in its life, for `roll_back`: the length of its append-only file."""
         return self._log.stat().st_size
 
-    def roll_back(self, written: int) -> None:
+    def roll_back(self, written: int, *more: str) -> None:
         """It comes back as it was at that moment: killed, and what it had written since is lost."""
         self.kill()
         os.truncate(self._log, written)
-        self.start()
+        self.start(*more)
 
     @property
     def _log(self) -> Path:

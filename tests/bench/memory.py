@@ -99,16 +99,16 @@ async def bench(redis_url: str, fields: dict[str, Any]) -> None:
     client, pools = async_client(redis_url), Pools()
     async with Pipe(client) as pipe:
         server = Counted(pipe)
-        await pipe.command("HSET", RECORD, "status", "running", "attempt", 1)
+        await pipe.command("HSET", RECORD, "status", "running", "token", "t1")
 
         async def used(key: str) -> int:
             return int(await pipe.command("MEMORY", "USAGE", key, "SAMPLES", 0))
 
         def own(window: int) -> Memory:
-            return RedisListMemory(server, "convoq:mem:b:s:m", window=window, ttl_s=3600, fence=(RECORD, 1))
+            return RedisListMemory(server, "convoq:mem:b:s:m", window=window, ttl_s=3600, fence=(RECORD, "t1"))
 
         def n8n(window: int) -> Memory:
-            return N8nListMemory(server, "bench", window=window, ttl_s=0, fence=(RECORD, 1))
+            return N8nListMemory(server, "bench", window=window, ttl_s=0, fence=(RECORD, "t1"))
 
         for history in HISTORIES:
             await measure(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from dataclasses import replace
 from functools import cache
 
 import convoq.redis
@@ -19,7 +20,7 @@ def fencing() -> None:
     edits = {
         "publish": ("return 0", "redis.call('PUBLISH', execution, payload)\n return 1"),
         "finish": ("return 0\n    end\n    seq", "redis.call('PUBLISH', execution, payload)\n return 1\n end\n seq"),
-        "append_turn": ("return status ~= 'running' or current ~= attempt", "return false"),
+        "append_turn": ("return token ~= '' and not held(execution, 'running', token)", "return false"),
         "renew": ("if stop or not held then", "if stop then"),
     }
 
@@ -32,7 +33,7 @@ def fencing() -> None:
         if script.source.count(old) != 1:
             raise SystemExit(f"{name}.lua: cannot take its fence out, it has changed")
         source = script.source.replace(old, new)
-        return Script(name, source, hashlib.sha1(source, usedforsecurity=False).hexdigest())
+        return replace(script, source=source, sha=hashlib.sha1(source, usedforsecurity=False).hexdigest())
 
     convoq.redis.load_script = edited
 

@@ -5,6 +5,7 @@ executed one after the other as they were accepted, each ends once, and nothing 
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Literal
@@ -39,6 +40,7 @@ class Hold:
 
     id: str
     attempt: int
+    token: str
     writer: StreamWriter
 
 
@@ -98,8 +100,9 @@ class Model:
             return False
         one = found.decode()
         names = [keys.execution(one), f"convoq:rq:job:{one}", BETWEEN, keys.LEASES, keys.WAITING, keys.joined(one)]
-        attempt, *_ = await self.pipe.run(self.claim, names, [one, "t", "worker", 60, 0])
-        self.held.append(Hold(one, attempt, StreamWriter(self.outbox, one, attempt)))
+        token = secrets.token_hex(8)
+        attempt, *_ = await self.pipe.run(self.claim, names, [one, token, "worker", 60, 0])
+        self.held.append(Hold(one, attempt, token, StreamWriter(self.outbox, one, token)))
         if attempt == 1:
             self.begun[self.session_of(one)].append(one)
         return True
@@ -111,7 +114,7 @@ class Model:
     async def finish(self, hold: Hold) -> int:
         slot = keys.session("wf", str(self.session_of(hold.id)))
         entry = Entry(hold.writer.next, 0, b"", DONE)
-        return await self.finisher.finish(hold.id, hold.attempt, "running", slot, DONE, entry, [])
+        return await self.finisher.finish(hold.id, hold.token, "running", slot, DONE, entry, [])
 
     async def lose(self, hold: Hold) -> None:
         """Its worker is silent; several notice at once."""

@@ -22,7 +22,7 @@ from convoq.redis import Pipe, async_client, load_script
 
 
 def execution(id: str = "x", workflow: str = "wf") -> ExecutionInfo:
-    return ExecutionInfo(id, 1, workflow, "Workflow", "s", "production", 0.0)
+    return ExecutionInfo(id, 1, workflow, "Workflow", "s", "production", 0.0, token="t1")
 
 
 class Backend:
@@ -73,10 +73,10 @@ class RedisBackend(Backend):
         self.workflow = new_execution_id()
         self.execution = execution(new_execution_id(), self.workflow)
         self.record = keys.execution(self.execution.id)
-        self.fence = (self.record, 1)
+        self.fence = (self.record, "t1")
 
     async def begin(self) -> None:
-        await self.pipe.command("HSET", self.record, "status", "running", "attempt", 1)
+        await self.pipe.command("HSET", self.record, "status", "running", "token", "t1")
         await self.pipe.command("EXPIRE", self.record, 600)
 
     def key(self, session: str, node: str) -> str:
@@ -93,7 +93,7 @@ class RedisBackend(Backend):
                 await self.pipe.command("PEXPIRE", key, left_ms - seconds * 1000)
 
     async def supersede(self) -> None:
-        await self.pipe.command("HINCRBY", self.record, "attempt", 1)
+        await self.pipe.command("HSET", self.record, "token", "t2")
 
     def join(self, other: Self) -> None:
         self.workflow = other.workflow
@@ -105,7 +105,7 @@ class RedisBackend(Backend):
 
     async def before_effect(self) -> None:
         """As a worker does it before anything that must not happen twice."""
-        if not await self.pipe.run(load_script("mark"), [self.record], [1, "effects", 1]):
+        if not await self.pipe.run(load_script("mark"), [self.record], ["t1", "effects", 1]):
             raise Fenced("taken over")
 
 

@@ -117,7 +117,7 @@ def test_between_another_s_load_and_write_nothing_gets_in(elsewhere: Elsewhere) 
             await memory.load()
 
             async def meanwhile() -> None:
-                await late.pipe.command("HINCRBY", late.record, "attempt", 1)
+                await late.pipe.command("HSET", late.record, "token", "t2")
                 assert numbered(await newer.load()) == [1]
 
             pause_after_confirming(memory, meanwhile)

@@ -94,7 +94,7 @@ class TestRedis(OnRedis):
 
     @pytest.mark.parametrize(
         "record",
-        [{"status": "running", "attempt": "2"}, {"status": "success", "attempt": "1"}, {}],
+        [{"status": "running", "token": "t2"}, {"status": "success", "token": "t1"}, {}],
         ids=["another attempt", "ended", "no record"],
     )
     def test_an_attempt_that_was_taken_over_writes_nothing(self, record: dict[str, str]) -> None:

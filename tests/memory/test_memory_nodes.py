@@ -82,7 +82,7 @@ async def opened(
         credential=credential,
         parts=[MemoryParts(pools=pools)],
     )
-    info = ExecutionInfo("x", 1, "wf", "W", "from the trigger", "production", 0.0)
+    info = ExecutionInfo("x", 1, "wf", "W", "from the trigger", "production", 0.0, token="t1")
     run = WorkflowRun(workflow(kind, version, **parameters), info, services)
     try:
         (supplied,) = await run.context("Agent", [Item(dict(json))]).supplied(MEMORY)
@@ -148,7 +148,7 @@ def test_a_credential_for_convoqs_own_redis_is_fenced(redis_url: str) -> None:
                 fields = {**redis_fields(redis_url), "host": host}
                 memory = await opened("memoryRedisChat", 1.5, fields, pools=pools)
                 assert isinstance(memory, N8nListMemory)
-                assert (memory._server, memory._fence) == (pipe, ("convoq:exec:x", 1))
+                assert (memory._server, memory._fence) == (pipe, ("convoq:exec:x", "t1"))
             other = await opened("memoryRedisChat", 1.5, {**fields, "database": 1}, pools=Pools(pipe, redis_url))
             assert isinstance(other, N8nListMemory)
             assert other._fence is None

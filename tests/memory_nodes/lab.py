@@ -106,7 +106,7 @@ class Lab:
     async def say(
         self, text: str, *, session: str = "s", execution: str | None = None, more: Mapping[str, Any] = {}
     ) -> Said:
-        info = ExecutionInfo(execution or new_execution_id(), 1, self.id, "W", session, "production", NOW)
+        info = ExecutionInfo(execution or new_execution_id(), 1, self.id, "W", session, "production", NOW, token="t1")
         services = Services(
             SETTINGS,
             self.memories,
@@ -156,7 +156,7 @@ async def redis_parts(url: str) -> AsyncIterator[tuple[Pipe, RedisMemories, Redi
 
 async def running(pipe: Pipe, execution_id: str) -> str:
     """An execution that is running, so that its writes count."""
-    await pipe.command("HSET", keys.execution(execution_id), "status", "running", "attempt", 1)
+    await pipe.command("HSET", keys.execution(execution_id), "status", "running", "token", "t1")
     return execution_id
 
 

@@ -193,7 +193,7 @@ def test_a_summary_of_a_superseded_attempt_is_not_kept(redis_url: str) -> None:
             chat = lab(writer, memories, folds)
 
             async def meanwhile() -> None:
-                await pipe.command("HSET", keys.execution(f"{chat.id}-4"), "attempt", 2)
+                await pipe.command("HSET", keys.execution(f"{chat.id}-4"), "token", "t2")
 
             for number in range(1, 5):
                 writer.meanwhile = meanwhile if number == 4 else None
@@ -215,7 +215,7 @@ def test_a_lock_that_was_lost_or_turns_that_changed_change_nothing(redis_url: st
             local = LocalMemories(lambda: 0.0)
             for opened, folds in ((memories, redis_folds), (local, LocalFolds(local))):
                 execution = await running(pipe, f"x-{type(folds).__name__}")
-                info = ExecutionInfo(execution, 1, f"wf-{execution}", "W", "s", "production", 0.0)
+                info = ExecutionInfo(execution, 1, f"wf-{execution}", "W", "s", "production", 0.0, token="t1")
                 memory = opened(info, "s", "Mem", window=99, ttl_s=60)
                 turns = [Turn(f"x{n}", f"q{n}", "a") for n in range(4)]
                 for turn in turns:

@@ -50,8 +50,8 @@ class Desk:
         return admitted.execution_id
 
     async def remember(self, execution_id: str, session: str, number: int, ttl_s: int = 100) -> None:
-        await self.pipe.command("HSET", keys.execution(execution_id), "status", "running", "attempt", 1)
-        info = ExecutionInfo(execution_id, 1, self.workflow, "W", session, "production", 0.0)
+        await self.pipe.command("HSET", keys.execution(execution_id), "status", "running", "token", "t1")
+        info = ExecutionInfo(execution_id, 1, self.workflow, "W", session, "production", 0.0, token="t1")
         memory = RedisMemories(self.pipe)(info, session, "Memory", window=5, ttl_s=ttl_s)
         await memory.append(Turn(f"{number}", "question", "answer"))
 

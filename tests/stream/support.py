@@ -29,15 +29,15 @@ class Wire:
     outbox: Outbox
     settings: Settings
 
-    async def begin(self, attempt: int = 1) -> str:
+    async def begin(self, token: str = "t1") -> str:
         """An execution as a worker has it that has just claimed it."""
         execution_id = new_execution_id()
-        state = ("status", "running", "attempt", attempt, "seq", 0, "bytes", 0)
+        state = ("status", "running", "token", token, "seq", 0, "bytes", 0)
         await self.pipe.command("HSET", keys.execution(execution_id), *state)
         return execution_id
 
-    def writer(self, execution_id: str, attempt: int = 1) -> StreamWriter:
-        return StreamWriter(self.outbox, execution_id, attempt)
+    def writer(self, execution_id: str, token: str = "t1") -> StreamWriter:
+        return StreamWriter(self.outbox, execution_id, token)
 
     async def log(self, execution_id: str, *entries: Entry) -> None:
         """Write entries to the log and nowhere else, as if every message of the channel were lost."""

@@ -12,6 +12,7 @@ import pytest
 from convoq.redis import Pipe, Script, async_client
 from convoq.redis.journal import KEEP_BYTES, KEEP_S, Journal
 from tests.server import Server
+from tests.stream.support import eventually
 
 SOURCE = b"""
 if redis.call('LLEN', KEYS[1]) ~= tonumber(ARGV[1]) then
@@ -98,19 +99,15 @@ def test_what_the_new_server_refuses_at_first_is_written_as_well(server: Server)
     """A replica that was just promoted has no replicas itself yet."""
 
     async def run() -> None:
-        async with pipes(server, 1) as (pipe,):
+        async with pipes(server, 1) as (pipe,), async_client(server.url) as client:
             before = server.written
             await pipe.run(NEXT, ["refused"], [0])
-            await asyncio.to_thread(server.roll_back, before)
-            with server.refusing("NOREPLICAS"):
-                assert not await asyncio.wait_for(_settled(pipe), 10)
-            assert await pipe.command("LRANGE", "refused", 0, -1) == [b"0"]
-
-    async def _settled(pipe: Pipe) -> bool:
-        while pipe.trouble is None:
-            asked = pipe.send("PING")
-            await asyncio.wait({asked}, timeout=0.1)
-        return asked.done()
+            await asyncio.to_thread(server.roll_back, before, "--min-replicas-to-write", "1")
+            asked = pipe.send("LRANGE", "refused", 0, -1)
+            await eventually(lambda: (pipe.trouble or "").startswith("NOREPLICAS"), "it refuses")
+            assert not asked.done()
+            await client.config_set("min-replicas-to-write", 0)
+            assert await asked == [b"0"]
 
     asyncio.run(run())
 

@@ -131,7 +131,7 @@ def test_a_writer_whose_attempt_was_taken_over_is_fenced(redis_url: str) -> None
             writer = w.writer(execution_id)
             await writer.send(chunk("before"))
             await writer.flush()
-            await w.pipe.command("HSET", keys.execution(execution_id), "attempt", 2)
+            await w.pipe.command("HSET", keys.execution(execution_id), "token", "t2")
             await writer.send(chunk("after"))
             with pytest.raises(Fenced):
                 await writer.flush()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Mode = Literal["production", "manual"]
@@ -11,8 +11,8 @@ Mode = Literal["production", "manual"]
 
 @dataclass(frozen=True, slots=True)
 class ExecutionInfo:
-    """`started` is in seconds since 1970; `attempt` counts from 1, `depth` the workflows that called this
-    one."""
+    """`started` is in seconds since 1970; `attempt` counts from 1, `depth` the workflows that called this one. `token`
+    is that of the claim under which it runs, empty where nobody's writes are fenced."""
 
     id: str
     attempt: int
@@ -22,6 +22,7 @@ class ExecutionInfo:
     mode: Mode
     started: float
     depth: int = 0
+    token: str = field(default="", repr=False)
 
 
 class Cancellation:

@@ -31,7 +31,7 @@ class Finisher:
     async def finish(
         self,
         execution_id: str,
-        attempt: int,
+        token: str,
         who: Who,
         slot_key: str,
         ended: Ended,
@@ -57,7 +57,7 @@ class Finisher:
                 f"{keys.PREFIX}thread:{slot_key}",
             ],
             [
-                *(execution_id, attempt, entry.first, entry.count, entry.pack(), len(entry.lines)),
+                *(execution_id, token, entry.first, entry.count, entry.pack(), len(entry.lines)),
                 *(settings.stream_ttl_s, ended.status, msgspec.json.encode(ended.error), int(time.time() * 1000)),
                 *(run_data, settings.run_data_ttl_s, slot_key, utcformat(now()), who, partial),
                 *(exchange, THREAD_MAX, settings.memory_ttl_s, settings.session_records_ttl_s, *commands),

@@ -32,7 +32,7 @@ WATCH_S = 0.5
 PAGE = 100
 AT_ONCE = 20
 PARTIAL_CHARS = 100_000
-FIELDS = ("status", "attempt", "seq", "effects", "queue", "slot", "rq", "worker", "displaced_by", "stop")
+FIELDS = ("status", "attempt", "seq", "effects", "token", "queue", "slot", "rq", "worker", "displaced_by", "stop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class Record:
     attempt: int
     seq: int
     effects: bool
+    token: str
     queue: str
     slot: str
     rq: str
@@ -114,9 +115,7 @@ class Takeover:
         ended = Ended.by(error)
         entry = number(_last_words(error), record.seq, ended)
         commands = ledger.cancelled(self._connection, job, error.message)
-        return (
-            await self._finisher.finish(record.id, record.attempt, "queued", record.slot, ended, entry, commands) == 1
-        )
+        return await self._finisher.finish(record.id, record.token, "queued", record.slot, ended, entry, commands) == 1
 
     async def _fail(self, record: Record, error: ConvoqError) -> None:
         ended = Ended.by(error)
@@ -125,7 +124,7 @@ class Takeover:
         commands = ledger.abandoned(self._connection, job, self._execution(record), error.message)
         partial = await self._partial(record.id)
         done = await self._finisher.finish(
-            record.id, record.attempt, "lapsed", record.slot, ended, entry, commands, partial=partial
+            record.id, record.token, "lapsed", record.slot, ended, entry, commands, partial=partial
         )
         if done == 1:
             log.warning("execution failed: its worker is lost", execution=record.id, worker=record.worker)
@@ -137,7 +136,7 @@ class Takeover:
         done = await self._pipe.run(
             self._requeue,
             [keys.execution(record.id), keys.LEASES, keys.WAITING, Queue.redis_queue_namespace_prefix + record.queue],
-            [record.id, record.attempt, note, *commands],
+            [record.id, record.token, note, *commands],
         )
         if done:
             log.warning("execution runs again: its worker is lost", execution=record.id, worker=record.worker)

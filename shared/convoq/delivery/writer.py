@@ -99,11 +99,11 @@ class StreamWriter:
     """A log entry takes no chunk beyond this: what is read at once for a slow client is bounded, too."""
     HIGH_WATER_BYTES = 8 * BATCH_BYTES
 
-    def __init__(self, outbox: Outbox, execution_id: str, attempt: int) -> None:
+    def __init__(self, outbox: Outbox, execution_id: str, token: str) -> None:
         self.keys = (keys.execution(execution_id), keys.stream_log(execution_id))
         self._outbox = outbox
         outbox.streams.add(self)
-        self._attempt = attempt
+        self._token = token
         self._next = 0
         self._waiting: list[Chunk] = []
         self._waiting_bytes = 0
@@ -165,7 +165,7 @@ class StreamWriter:
         chunks, self._waiting = self._waiting[:count], self._waiting[count:]
         self._waiting_bytes -= size
         self._under_way = entry = number(chunks, self._next)
-        return (self._attempt, entry.first, entry.count, entry.pack(), len(entry.lines))
+        return (self._token, entry.first, entry.count, entry.pack(), len(entry.lines))
 
     def sent(self, answer: BaseException | int) -> None:
         """For the outbox: what became of the batch."""

@@ -2,7 +2,7 @@
 --!include fence
 -- RQ's heartbeat: the commands of the worker itself, and of each execution that it still holds. One that was taken over
 -- would be entered into RQ's registries again, for good.
--- KEYS: executions; ARGV: number of words of the worker's commands, those, then for each execution its attempt, the
+-- KEYS: executions; ARGV: number of words of the worker's commands, those, then for each execution its token, the
 -- number of words of its commands, those
 local at = 2 + ARGV[1]
 apply(2, at - 1)

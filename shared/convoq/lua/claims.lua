@@ -1,5 +1,5 @@
--- Whether a write may not be done. `guard` is an attempt, which must run the execution with this key; or a claim (it has
--- colons), which must stand in the set of this key and is used up; or nothing, and anybody may.
+-- Whether a write may not be done. `guard` is a token, under which the execution with this key must run; or a claim (it
+-- has colons), which must stand in the set of this key and is used up; or nothing, and anybody may.
 local function refused(key, guard)
     if string.find(guard, ':', 1, true) then
         return redis.call('SREM', key, guard) == 0
@@ -9,7 +9,7 @@ end
 
 -- The execution's key, where there is an execution here.
 local function ours(key, guard)
-    return tonumber(guard) and key
+    return guard ~= '' and not string.find(guard, ':', 1, true) and key
 end
 
 -- A turn that is remembered cannot be run again.

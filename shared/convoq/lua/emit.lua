@@ -1,11 +1,11 @@
--- Append one batch of chunks to an execution's log and wake its readers, if this attempt still holds the execution.
+-- Append one batch of chunks to an execution's log and wake its readers, if this claim still holds the execution.
 -- Sending a batch twice is harmless. Returns 1 done, 0 not ours any more, -1 too large, -2 the log lost its end.
 -- An entry's id is the number of the chunk after it, so a reader finds its place with one XRANGE; the last entry may hold
 -- no chunk at all and takes the id after that.
-local function emit(execution, log, expected, attempt, first, count, payload, size, ttl, max_bytes, max_chunks)
+local function emit(execution, log, expected, token, first, count, payload, size, ttl, max_bytes, max_chunks)
     local last = not max_bytes
-    local status, current, seq, bytes = unpack(redis.call('HMGET', execution, 'status', 'attempt', 'seq', 'bytes'))
-    if status ~= expected or current ~= attempt then
+    local status, current, seq, bytes = unpack(redis.call('HMGET', execution, 'status', 'token', 'seq', 'bytes'))
+    if status ~= expected or (current or '') ~= token then
         return 0
     end
     seq, first, count = tonumber(seq), tonumber(first), tonumber(count)

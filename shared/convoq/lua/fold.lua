@@ -3,7 +3,7 @@
 --!include sessions
 -- Put a summary in the place of a memory's first turns, if they are still those that it sums up and the lock is held.
 -- Without a summary only the lock is given back.
--- KEYS: memory, execution, lock; ARGV: attempt, ttl s, lock's token, user element, assistant element ('' both: none), ids…
+-- KEYS: memory, execution, lock; ARGV: token, ttl s, the lock's, user element, assistant element ('' both: none), ids…
 -- Returns 1 done, 0 not so any more, -1 not ours any more.
 if redis.call('GET', KEYS[3]) ~= ARGV[3] then
     return 0

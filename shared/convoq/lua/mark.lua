@@ -1,7 +1,8 @@
--- Note something about a running execution, for this attempt only. KEYS: execution; ARGV: attempt, field, value
+--!include fence
+--!again
+-- Note something about a running execution, for this claim only. KEYS: execution; ARGV: token, field, value
 -- Returns 1 noted, 0 not ours any more.
-local status, attempt = unpack(redis.call('HMGET', KEYS[1], 'status', 'attempt'))
-if status ~= 'running' or attempt ~= ARGV[1] then
+if fenced(KEYS[1], ARGV[1]) then
     return 0
 end
 redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])

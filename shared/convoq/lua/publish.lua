@@ -1,6 +1,6 @@
 --!include emit
 -- What several streams have to say. KEYS: execution (also the channel's name) and log of each
--- ARGV: log ttl s, most bytes, most chunks, then attempt, first seq, count, payload, payload size of each
+-- ARGV: log ttl s, most bytes, most chunks, then token, first seq, count, payload, payload size of each
 -- Returns for each what `emit` does.
 local ttl, max_bytes, max_chunks = ARGV[1], ARGV[2], ARGV[3]
 local done = {}

@@ -1,12 +1,12 @@
 --!include slots
 --!include apply
 -- Give an execution whose lease has lapsed to another worker: nothing of it was seen yet, nothing was done that counts.
--- KEYS: execution, leases, waiting, queue; ARGV: id, attempt, readers' note, RQ's commands. Returns 1 done, 0 not so.
+-- KEYS: execution, leases, waiting, queue; ARGV: id, token, readers' note, RQ's commands. Returns 1 done, 0 not so.
 if tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or 'inf') > server_time() then
     return 0
 end
-local status, attempt, seq, effects = unpack(redis.call('HMGET', KEYS[1], 'status', 'attempt', 'seq', 'effects'))
-if status ~= 'running' or attempt ~= ARGV[2] or seq ~= '0' or effects then
+local status, token, seq, effects = unpack(redis.call('HMGET', KEYS[1], 'status', 'token', 'seq', 'effects'))
+if status ~= 'running' or token ~= ARGV[2] or seq ~= '0' or effects then
     return 0
 end
 redis.call('HSET', KEYS[1], 'status', 'queued')

@@ -1,6 +1,6 @@
 """Fencing on servers that are not convoq's own, which cannot see whether an execution is still run by who writes.
 
-Who loads a session there leaves a claim beside it, `execution:attempt:nonce`. A write is done where its claim stands,
+Who loads a session there leaves a claim beside it, `execution:token:nonce`. A write is done where its claim stands,
 in one atomic step that takes the claim away, and nowhere else. Who loads a session first takes away the claims of those
 that run no longer: what they may still send is refused. So no turn gets into a history behind one that has read it.
 
@@ -30,7 +30,7 @@ class Claims:
     stopped."""
 
     def __init__(self, execution: ExecutionInfo, confirm: Callable[[], Awaitable[None]], own: Server | None) -> None:
-        self.mine = f"{execution.id}:{execution.attempt}:{token_hex(4)}"
+        self.mine = f"{execution.id}:{execution.token}:{token_hex(4)}"
         self.confirm = confirm
         self._own = own
 
@@ -41,9 +41,9 @@ class Claims:
             return []
 
         async def runs(claim: str) -> bool:
-            execution, attempt, _ = claim.rsplit(":", 2)
-            found = await own.command("HMGET", keys.execution(execution), "status", "attempt")
-            return found == [b"running", attempt.encode()]
+            execution, token, _ = claim.rsplit(":", 2)
+            found = await own.command("HMGET", keys.execution(execution), "status", "token")
+            return found == [b"running", token.encode()]
 
         others = [claim for claim in claims if claim != self.mine]
         running = await asyncio.gather(*map(runs, others))

@@ -22,8 +22,8 @@ log = structlog.get_logger()
 REFUSED, TOO_LARGE = -1, -2
 """What the scripts answer."""
 
-Fence = tuple[str, int]
-"""An execution's key and the attempt that must be the one that runs, or a write raises `Fenced`."""
+Fence = tuple[str, str]
+"""An execution's key and the token of the claim under which it must run, or a write raises `Fenced`."""
 CLAIM_TTL_S = 86_400
 """Longer than an execution takes. One that is forgotten earlier is made again."""
 
@@ -56,9 +56,9 @@ class RedisMemory(ClaimedMemory):
     async def _write(self, script: str, *values: Argument) -> None:
         """Raises `Fenced`, `MemoryFailed`."""
         if self._fence is not None:
-            execution, attempt = self._fence
-            if await self._run("write", script, [self._key, execution], attempt, self._ttl_s, *values) == REFUSED:
-                raise Fenced(f"attempt {attempt} no longer runs this execution: its turn was not remembered")
+            execution, token = self._fence
+            if await self._run("write", script, [self._key, execution], token, self._ttl_s, *values) == REFUSED:
+                raise Fenced("another attempt has taken this execution over: its turn was not remembered")
             return
 
         async def step(claim: str | None) -> bool:
@@ -124,7 +124,7 @@ class RedisListMemory(RedisMemory):
 
 def fence_of(execution: ExecutionInfo) -> Fence | None:
     """What lets only the attempt that holds the execution write. Without an execution (reading, deleting) none."""
-    return (keys.execution(execution.id), execution.attempt) if execution.id else None
+    return (keys.execution(execution.id), execution.token) if execution.token else None
 
 
 class RedisMemories:

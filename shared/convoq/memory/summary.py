@@ -62,7 +62,7 @@ class RedisFolds:
         execution, session, node = place
         names = [keys.memory(execution.workflow_id, session, node), keys.execution(execution.id), _lock(place)]
         user, assistant = ("", "") if summary is None else elements_of(summary)
-        arguments = [execution.attempt, ttl_s, token, user, assistant, *(turn.id for turn in turns)]
+        arguments = [execution.token, ttl_s, token, user, assistant, *(turn.id for turn in turns)]
         try:
             reply = await self._pipe.run(load_script("fold"), names, arguments)
         except (RedisError, Unavailable) as error:

@@ -42,6 +42,7 @@ class Claim:
 
     execution_id: str
     attempt: int
+    token: str
     request: Request
     task: asyncio.Task[None]
     cancelled_by: ConvoqError | None = None
@@ -85,7 +86,7 @@ class ChatJob:
         self._find_workflow = find_workflow
 
     async def __call__(self, claim: Claim, timeout_s: float) -> Result:
-        writer = StreamWriter(self._outbox, claim.execution_id, claim.attempt)
+        writer = StreamWriter(self._outbox, claim.execution_id, claim.token)
         hooks = Hooks(
             send_chunk=writer.send if claim.request.stream else None,
             before_effect=partial(self._before_effect, claim),
@@ -154,7 +155,7 @@ class ChatJob:
     async def _before_effect(self, claim: Claim) -> None:
         """From here on this execution is not run again. Raises `Fenced` when it is run elsewhere already."""
         script, key = load_script("mark"), keys.execution(claim.execution_id)
-        if not await self._pipe.run(script, [key], [claim.attempt, "effects", 1]):
+        if not await self._pipe.run(script, [key], [claim.token, "effects", 1]):
             raise Fenced("another attempt has taken this execution over")
 
     def _checkpoint(self, claim: Claim, run: WorkflowRun, record: NodeRun) -> None:
@@ -162,7 +163,7 @@ class ChatJob:
         settings = self._services.settings
         if record.connection == ConnectionType.TOOL and settings.run_data != "none":
             names = [keys.execution(claim.execution_id), keys.run_data(claim.execution_id)]
-            arguments: list[Argument] = [claim.attempt, run.run_data_json(), settings.run_data_ttl_s]
+            arguments: list[Argument] = [claim.token, run.run_data_json(), settings.run_data_ttl_s]
             self._pipe.start(load_script("checkpoint"), names, arguments)
 
     def _exchange(self, claim: Claim, outcome: Outcome, started: float) -> bytes:
@@ -179,6 +180,7 @@ class ChatJob:
             session_id=claim.request.session_id,
             mode="production",
             started=self._services.clock(),
+            token=claim.token,
         )
 
     async def _last_chunks(self, outcome: Outcome, hooks: Hooks, tail: list[Chunk]) -> list[Chunk]:

@@ -169,7 +169,7 @@ class AsyncWorker(BaseWorker):
             return
         claim, job = claimed
         execution, words = ledger.started(self, job)
-        recorded = self._pipe.start(self._record, [keys.execution(job_id)], [claim.attempt, execution.id, *words])
+        recorded = self._pipe.start(self._record, [keys.execution(job_id)], [claim.token, execution.id, *words])
         running = self._running[job_id] = Running(claim, job, execution)
         try:
             result = await self._run_job(claim, job.timeout or self.settings.job_timeout_s)
@@ -187,19 +187,20 @@ class AsyncWorker(BaseWorker):
     async def _give_up(self, claim: Claim) -> None:
         """Nothing of it was seen yet and this worker has no more time: another one may run it."""
         names = [keys.execution(claim.execution_id), keys.LEASES]
-        await self._pipe.run(load_script("give_up"), names, [claim.attempt, claim.execution_id])
+        await self._pipe.run(load_script("give_up"), names, [claim.token, claim.execution_id])
         await self._takeover.settle(claim.execution_id)
 
     async def _claim(self, job_id: str) -> tuple[Claim, Job] | None:
         queue = self.queues[0]
         job = Job(job_id, connection=self.connection, serializer=self.serializer)
+        token = secrets.token_hex(8)
         answer = await self._pipe.run(
             self._claim_script,
             [
                 *(keys.execution(job_id), job.key, queue.intermediate_queue_key),
                 *(keys.LEASES, keys.WAITING, keys.joined(job_id)),
             ],
-            [job_id, secrets.token_hex(8), self.name, self.settings.lease_s, int(time.time() * 1000)],
+            [job_id, token, self.name, self.settings.lease_s, int(time.time() * 1000)],
         )
         if not isinstance(answer, list):
             log.info("job is not to be run", job=job_id, status=answer.decode())
@@ -211,7 +212,7 @@ class AsyncWorker(BaseWorker):
         request = Request(**job.args[1])
         if joined:
             request = join(request, [msgspec.json.decode(item) for item in joined])
-        return Claim(job_id, attempt, request, task), job
+        return Claim(job_id, attempt, token, request, task), job
 
     async def _finish(self, running: Running, result: Result) -> bool:
         claim, job, ended = running.claim, running.job, result.ended
@@ -219,7 +220,7 @@ class AsyncWorker(BaseWorker):
         commands = ledger.ended(self, job, running.execution, ended.status, message)
         done = await self._finisher.finish(
             claim.execution_id,
-            claim.attempt,
+            claim.token,
             "running",
             job.rate_limit_key or "",
             ended,
@@ -260,7 +261,7 @@ class AsyncWorker(BaseWorker):
         takes_jobs = (looked or self._free.locked()) and not self._draining.is_set()
         words: list[Argument] = []
         for job_id, running in self._running.items():
-            words += (job_id, running.claim.attempt)
+            words += (job_id, running.claim.token)
         answer = await self._pipe.run(
             self._renew,
             [keys.LEASES, keys.WORKERS],
@@ -305,7 +306,7 @@ class AsyncWorker(BaseWorker):
         arguments: list[Argument] = [len(words), *words]
         for running in self._running.values():
             words = ledger.still_runs(self, running.job, running.execution)
-            arguments += [running.claim.attempt, len(words), *words]
+            arguments += [running.claim.token, len(words), *words]
         await self._pipe.run(self._beat, [keys.execution(job_id) for job_id in self._running], arguments)
 
     # --- stopping ------------------------------------------------------------------------------------------------
