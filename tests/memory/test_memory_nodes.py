@@ -221,16 +221,6 @@ def test_retired_memories_are_simple_ones_with_a_warning(kind: str, version: flo
     assert len(memories.read(("wf", "s", "My Memory!"))) == 1
 
 
-def test_warnings() -> None:
-    assert workflow("memoryBufferWindow", 1.3).warnings == ()
-    assert workflow("memoryRedisChat", 1.5).warnings == ()
-    definition = json.loads(json.dumps(workflow("memoryRedisChat", 1.5).definition))
-    del definition["nodes"][3]["credentials"]
-    assert "no Redis credential" in parse_workflow(definition, source="t", registry=REGISTRY).warnings[0]
-    definition["nodes"][3]["disabled"] = True
-    assert parse_workflow(definition, source="t", registry=REGISTRY).warnings == ()
-
-
 def test_credentials_by_id_then_name_and_only_of_their_type(tmp_path: Path) -> None:
     file = tmp_path / "c.json"
     file.write_text(json.dumps({"c1": {"redis": {"host": "by id"}}, "mine": {"redis": {"host": "by name"}}}))

@@ -74,7 +74,7 @@ async def import_workflow(http: HttpRequest) -> Response:
     workflow = parse_workflow_text(await json_body(http), source="request body", registry=REGISTRY, strict=strict)
     record = await state.store.save(workflow)
     report = await report_on(workflow, state.services.credential)
-    return JSONResponse({**_shown(record), "warnings": list(workflow.warnings), "report": report.as_dict()}, 201)
+    return JSONResponse({**_shown(record), "warnings": list(report.warnings), "report": report.as_dict()}, 201)
 
 
 async def get_execution(http: HttpRequest) -> Response:

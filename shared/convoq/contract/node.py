@@ -41,6 +41,10 @@ class NodeType(Generic[P]):
         names come first."""
         return [kind for kind in self.credentials if kind in node.credentials] or self.credentials
 
+    def stand_in(self, node: Node) -> str | None:
+        """What it does for want of a credential that is known, in a sentence; None: it fails."""
+        return None
+
     def warn(self, node: Node) -> str | None:
         """What somebody who imports this node should know of it, though it works."""
         return None

@@ -82,7 +82,7 @@ async def report_on(workflow: Workflow, credential: FindCredential) -> Report:
         left_out,
         in_the_way,
         await _missing(workflow, running, credential),
-        workflow.warnings,
+        [*workflow.warnings, *await stand_ins(workflow, credential)],
         [trigger.path for trigger in workflow.chat_triggers()],
     )
 
@@ -121,6 +121,18 @@ def _said(fault: Fault) -> str:
     """The parameter is named where it is one."""
     plain = fault.parameter in ("", "type", "typeVersion") or fault.parameter.startswith("connections")
     return fault.message if plain else f"{fault.parameter}: {fault.message}"
+
+
+async def stand_ins(workflow: Workflow, credential: FindCredential) -> list[str]:
+    """What nodes on the path of its chats do for want of a credential, a line each."""
+    said = []
+    for name in chat_path(workflow):
+        node, node_type = workflow.nodes[name], workflow.types.get(name)
+        if node_type is None or (sentence := node_type.stand_in(node)) is None:
+            continue
+        if not await _any(credential, node_type.needed_credentials(node), node.credentials):
+            said.append(f"{name!r}: {sentence}")
+    return said
 
 
 async def _missing(workflow: Workflow, names: Iterable[str], credential: FindCredential) -> list[NeededCredential]:

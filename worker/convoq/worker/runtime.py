@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Self
 
 import aiohttp
+import structlog
 from redis.asyncio import Redis as AsyncRedis
+from redis.exceptions import RedisError
 
 from convoq.contract.services import Services
 from convoq.credentials.lookup import CredentialLookup
 from convoq.engine.reading import parse_workflow
+from convoq.engine.report import stand_ins
 from convoq.engine.workflow import Workflow
-from convoq.errors import NotFound
+from convoq.errors import ConvoqError, NotFound
 from convoq.memory.parts import MemoryParts
 from convoq.memory.pools import Pools
 from convoq.memory.redis_list import RedisMemories
@@ -23,6 +27,8 @@ from convoq.redis import Pipe
 from convoq.settings import Settings
 from convoq.store.binaries import RedisBinaries
 from convoq.store.workflows import WorkflowStore
+
+log = structlog.get_logger()
 
 MODEL_CONNECTIONS = 1000
 """Open connections to model servers at the most: well over what `concurrency` executions can use."""
@@ -45,9 +51,12 @@ class Runtime:
         )
 
     async def __aenter__(self) -> Self:
+        self._telling = asyncio.create_task(self._tell_stand_ins(), name="tell-stand-ins")
         return self
 
     async def __aexit__(self, *exc: object) -> None:
+        self._telling.cancel()
+        await asyncio.gather(self._telling, return_exceptions=True)
         if self._http is not None:
             await self._http.close()
         await self.services.close()
@@ -61,6 +70,16 @@ class Runtime:
                 raise NotFound(f"workflow {workflow_id!r} was deleted before this message was run")
             self._workflows[workflow_id] = kept
         return kept
+
+    async def _tell_stand_ins(self) -> None:
+        """In the log, at the start: which active workflows run with something in the place of a credential."""
+        try:
+            for record in await self._store.list():
+                if record.active and (workflow := await self._store.get(record.id)) is not None:
+                    for said in await stand_ins(workflow, self.services.credential):
+                        log.warning("credential not known", workflow=workflow.name, node=said)
+        except (ConvoqError, RedisError) as error:
+            log.warning("workflows cannot be looked through", error=str(error))
 
     async def _called(self, workflow: str | Mapping[str, Any]) -> Workflow | None:
         """For a call by another workflow: the newest version of that id, or what the definition says."""

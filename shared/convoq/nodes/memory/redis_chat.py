@@ -39,16 +39,24 @@ class RedisChatMemoryNode(SessionMemoryNode[RedisChatParameters]):
     window_since = 1.3
     scoped_since = 1.6
 
-    def warn(self, node: Node) -> str | None:
-        if node.credentials.get("redis"):
-            return None
-        return "no Redis credential: the history is kept in convoq's own Redis, for CONVOQ_MEMORY_TTL_S after each turn"
+    def stand_in(self, node: Node) -> str | None:
+        reference = node.credentials.get("redis")
+        name = reference.get("name") or reference.get("id") if isinstance(reference, dict) else None
+        why = f"credential {name!r} is not known" if name else "it has no Redis credential"
+        return (
+            f"{why}: unless CONVOQ_MEMORY_STAND_IN=false, the history is kept in convoq's own Redis, "
+            "for CONVOQ_MEMORY_TTL_S after each turn"
+        )
 
     async def supply(self, ctx: Context[RedisChatParameters], item_index: int) -> Memory:
         parameters, services = (await ctx.parameters(item_index)), ctx.services
         window = await self.window(ctx, item_index)
-        fields = await ctx.credential("redis")
+        if services.settings.memory_stand_in:
+            fields = await ctx.credential("redis")
+        else:
+            fields = await ctx.needed_credential("redis")
         if fields is None:
+            ctx.note(f"{ctx.node.name}: {self.stand_in(ctx.node)}")
             ttl_s = parameters.session_ttl or services.settings.memory_ttl_s
             session = await session_of(ctx, item_index)
             return services.open_memory(ctx.execution, session, ctx.node.name, window=window, ttl_s=ttl_s)
