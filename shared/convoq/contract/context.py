@@ -79,6 +79,10 @@ class Context(Protocol[P_co]):
         """One value, or a structure of them, with its expressions evaluated on that item."""
         ...
 
+    async def evaluate_with(self, template: object, arguments: Mapping[str, Any], item_index: int) -> Any:
+        """As `evaluate`, with `$fromAI` giving a model's arguments."""
+        ...
+
     async def credential(self, kind: str) -> Mapping[str, Any] | None:
         """The fields of the node's credential of that type, None where it names none that is known. What is secret in
         them is masked in run data and error texts from here on."""

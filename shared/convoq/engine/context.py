@@ -101,6 +101,9 @@ class NodeContext:
     async def evaluate(self, template: object, item_index: int = 0) -> Any:
         return await evaluate(template, self._scope(item_index))
 
+    async def evaluate_with(self, template: object, arguments: Mapping[str, Any], item_index: int) -> Any:
+        return await evaluate(template, ItemScope(self._state, self.node.name, self.executed, item_index, arguments))
+
     def _scope(self, item_index: int) -> ItemScope:
         return ItemScope(self._state, self.node.name, self.executed, item_index)
 

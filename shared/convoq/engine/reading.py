@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from convoq.contract.chat import ChatTrigger
 from convoq.contract.connections import ConnectionType
 from convoq.contract.definition import Connection, Node
-from convoq.contract.node import AnyNode
+from convoq.contract.node import AnyNode, MainNode, SubNode
+from convoq.contract.node_tool import NodeTool
 from convoq.engine.faults import (
     MAX_CHARS,
     json_fault,
@@ -67,11 +68,11 @@ def parse_workflow(data: object, *, source: str, registry: Registry, strict: boo
     if file is None:
         raise InvalidWorkflow(label, shape)
     nodes, notes = read_nodes(file.nodes, shape)
-    known = {name: registry[node.type] for name, node in nodes.items() if node.type in registry}
-    of_nodes = [fault for node in nodes.values() for fault in type_faults(node, known.get(node.name))]
     drawn: list[Connection] = []
     dangling: list[str] = []
     wiring = list(read_connections(file.connections or {}, nodes, notes, drawn, dangling))
+    known = _known(nodes, drawn, registry)
+    of_nodes = [fault for node in nodes.values() for fault in type_faults(node, known.get(node.name))]
     connections: list[Connection] = []
     for edge in drawn:
         if (bad := unsound(edge, known)) is None:
@@ -114,6 +115,18 @@ def parse_workflow(data: object, *, source: str, registry: Registry, strict: boo
         faults=by_node,
         left_out=frozenset(_tools_to_leave_out(nodes, by_node, connections)),
     )
+
+
+def _known(nodes: Mapping[str, Node], connections: Iterable[Connection], registry: Registry) -> dict[str, AnyNode]:
+    """The types that there are; of a main node that is connected as a tool, what makes one of it."""
+    tools = {edge.source for edge in connections if edge.kind is ConnectionType.TOOL}
+    known: dict[str, AnyNode] = {}
+    for name, node in nodes.items():
+        if node.type in registry:
+            found = registry[node.type]
+            as_tool = name in tools and isinstance(found, MainNode) and not isinstance(found, SubNode)
+            known[name] = NodeTool(found) if as_tool else found  # type: ignore[arg-type]  # it is a main node
+    return known
 
 
 def _type_of(

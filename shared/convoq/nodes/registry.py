@@ -11,7 +11,8 @@ from importlib.metadata import entry_points
 
 import structlog
 
-from convoq.contract.node import AnyNode
+from convoq.contract.node import AnyNode, MainNode
+from convoq.contract.node_tool import SUFFIX, NodeTool
 
 log = structlog.get_logger()
 
@@ -46,6 +47,11 @@ NODES: Mapping[str, str] = {
     f"{LANGCHAIN}.lmChatMock": "models.mock_chat:MockChatModelNode",
     # output parsers
     # tools
+    f"{LANGCHAIN}.agentTool": "agents.agent_tool:AgentToolNode",
+    f"{LANGCHAIN}.toolSerpApi": "tools.serp_api:SerpApiNode",
+    f"{LANGCHAIN}.toolThink": "tools.think:ThinkNode",
+    f"{LANGCHAIN}.toolWikipedia": "tools.wikipedia:WikipediaNode",
+    f"{LANGCHAIN}.toolWorkflow": "tools.workflow:WorkflowToolNode",
     f"{LANGCHAIN}.toolCalculator": "tools.calculator:CalculatorNode",
     # memory
     f"{LANGCHAIN}.memoryBufferWindow": "memory.simple:SimpleMemoryNode",
@@ -89,9 +95,18 @@ class Registry(Mapping[str, AnyNode]):
     def __getitem__(self, name: str) -> AnyNode:
         if (made := self._made.get(name)) is not None:
             return made
-        module, _, attribute = self._places[name].partition(":")
+        if (place := self._places.get(name)) is None:
+            return self._made.setdefault(name, self._as_tool(name))
+        module, _, attribute = place.partition(":")
         node: AnyNode = getattr(import_module(module), attribute)()
         return self._made.setdefault(name, node)
+
+    def _as_tool(self, name: str) -> NodeTool:
+        """n8n's `…Tool` types: a main node that a model may call. Raises `KeyError`."""
+        inner = self[name.removesuffix(SUFFIX)] if name.endswith(SUFFIX) and name != SUFFIX else None
+        if not isinstance(inner, MainNode) or inner.is_trigger:
+            raise KeyError(name)
+        return NodeTool(inner)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)

@@ -90,9 +90,7 @@ class AgentLoop:
             await self.asking.end(reply)
             if iteration < self.max_iterations:
                 self.asking.said = []
-                step = Step(
-                    reply.text, tuple([await self._use(call, cut_off=reply.cut == "length") for call in reply.calls])
-                )
+                step = Step(reply.text, await self._use_all(reply))
                 self.steps.append(step)
                 asked, *results = step.messages()
                 if isinstance(asked, AssistantMessage):
@@ -130,6 +128,20 @@ class AgentLoop:
             ended=ctx.services.clock(),
         )
 
+    async def _use_all(self, reply: Reply) -> tuple[ToolUse, ...]:
+        """The calls of one reply run side by side. What ends the run ends the others, too."""
+        cut_off = reply.cut == "length"
+        if len(reply.calls) == 1:
+            uses = [await self._use(reply.calls[0], cut_off=cut_off)]
+        else:
+            try:
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(self._use(call, cut_off=cut_off)) for call in reply.calls]
+            except* Exception as errors:
+                raise errors.exceptions[0] from None
+            uses = [task.result() for task in tasks]
+        return tuple(msgspec.structs.replace(use, result=self._cut(use.result)) for use in uses)
+
     async def _use(self, call: ToolCall, *, cut_off: bool) -> ToolUse:
         """Run a tool. What goes wrong is told to the model, unless the tool's node is set to stop the workflow."""
         supplied = self._named.get(call.name)
@@ -155,7 +167,7 @@ class AgentLoop:
             if node.on_error == "stopWorkflow" and "on_error" in node.model_fields_set:
                 raise
             failed, result = True, f"Error: {error.message}"
-        return ToolUse(call.id, call.name, sendable, self._cut(result), failed)
+        return ToolUse(call.id, call.name, sendable, result, failed)
 
     def _cut(self, result: str) -> str:
         room = MAX_RESULT_CHARS - self._result_chars
