@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, AliasChoices, Field, SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
@@ -87,6 +88,13 @@ class Settings(BaseSettings):
     memory_stand_in: bool = Field(
         True, description="whether convoq's own Redis stands in for a Redis Chat Memory whose credential is not known"
     )
+    timezone: str = Field("UTC", description="time zone of expressions in workflows that name none (IANA name)")
+    variables: dict[str, str] = Field({}, description="what expressions see as $vars: JSON, {name: value}")
+    expressions_see_env: bool = Field(False, description="expressions may read this process's environment ($env)")
+    expression_timeout_s: float = Field(1.0, gt=0, description="seconds of processor time an expression may take")
+    code_timeout_s: float = Field(10.0, gt=0, description="seconds of processor time a Code node may take")
+    sandbox_memory_mb: int = Field(128, ge=32, description="memory an expression or a Code node may take, MB")
+    sandbox_processes: int = Field(4, ge=1, le=64, description="sandbox processes of a worker at most, of each kind")
     credentials_file: str | None = Field(
         None,
         validation_alias=AliasChoices("CONVOQ_CREDENTIALS", "credentials_file"),
@@ -108,6 +116,15 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("CONVOQ_OPENAI_BASE_URL", "OPENAI_BASE_URL"),
         description="base URL of OpenAI Chat Model nodes that name none (also OPENAI_BASE_URL)",
     )
+
+    @field_validator("timezone")
+    @classmethod
+    def _as_known(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (ValueError, ZoneInfoNotFoundError):
+            raise ValueError("no such time zone") from None
+        return name
 
     @field_validator("prefix")
     @classmethod

@@ -19,8 +19,6 @@ ITEM: dict[str, Any] = {
     "nul": None,
     "s": "héllo",
     "list": [1, [2, None], {"x": 1}],
-    "constructor": "plain",
-    "__proto__": "too",
 }
 
 
@@ -53,9 +51,6 @@ def value(template: Any) -> Any:
         ("={{ $json.list['0'] }}", 1),
         ("={{ $json.s.length }}", 5),
         ("={{ $json.s[1] }}", "é"),
-        ("={{ $json.constructor }}", "plain"),
-        ("={{ $json.__proto__ }}", "too"),
-        ("={{ $json.a.constructor }}", None),
         ("={{ $input.item.json.s }}", "héllo"),
         ("={{ $input.first().json.t }}", True),
         ("={{ $workflow.id }}/{{ $workflow.name }}", "wf-1/Test"),
@@ -84,30 +79,10 @@ def test_values(template: Any, expected: Any) -> None:
     assert type(found) is type(expected)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "$json.a.trim()",
-        "$json.n + 1",
-        "$json.a || 'x'",
-        "$json.",
-        "$json.a[-1]",
-        "$json[key]",
-        "$now",
-        "$env.SECRET",
-        "Math.PI",
-        "JSON.stringify($json)",
-        "process.env",
-        "query()",
-        "this",
-        "",
-        "{}",
-        "`x`",
-    ],
-)
-def test_what_is_not_supported_is_quoted(source: str) -> None:
-    template = f"=a {{{{ {source} }}}}"
-    with pytest.raises(ExpressionFailed, match="full JavaScript is not supported yet") as caught:
+@pytest.mark.parametrize("source", ["$json.", "", "$env.SECRET", "$json.constructor", "$('Nope').first()", "() => 1"])
+def test_what_fails_is_quoted(source: str) -> None:
+    template = f"={{{{ {source} }}}}"
+    with pytest.raises(ExpressionFailed) as caught:
         value(template)
     assert repr(template) in caught.value.message and "'Start'" in caught.value.message
     assert caught.value.details == {"node": "Start", "expression": template}

@@ -18,6 +18,7 @@ from convoq.engine.answer import close_stream
 from convoq.engine.hooks import Hooks, StreamChunk
 from convoq.engine.run import WorkflowRun
 from convoq.errors import ConvoqError
+from convoq.expressions.sandbox import Sandbox
 from convoq.ids import new_execution_id
 from convoq.memory.local import LocalMemories
 from convoq.memory.parts import MemoryParts
@@ -46,7 +47,7 @@ async def run_file(settings: Settings, file: Path, message: str, session: str, *
         open_memory=memories,
         http=session_of_process,
         credential=CredentialLookup(settings),
-        parts=[MemoryParts(folds=LocalFolds(memories))],
+        parts=[MemoryParts(folds=LocalFolds(memories)), Sandbox.of(settings)],
     )
     hooks = Hooks(send_chunk=_Lines() if as_json else _show)
     info = ExecutionInfo(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from convoq.contract.definition import Node
 from convoq.contract.execution import ExecutionInfo
 from convoq.contract.items import Item, PairedItem, origins
 from convoq.engine.state import Executed, RunState
 from convoq.engine.workflow import Workflow
 from convoq.errors import ExpressionFailed
+from convoq.expressions.sandbox import Sandbox
 
 
 class ItemScope:
@@ -53,8 +56,29 @@ class ItemScope:
         return self._state.workflow
 
     @property
-    def raw_parameters(self) -> Mapping[str, Any]:
-        return self._state.plan[self.node_name].node.parameters
+    def sandbox(self) -> Sandbox:
+        return self._state.services.part(Sandbox)
+
+    @property
+    def timezone(self) -> str:
+        named = self._state.workflow.settings.get("timezone")
+        return named if isinstance(named, str) and named != "DEFAULT" else self._state.services.settings.timezone
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        return self._state.services.settings.variables
+
+    @property
+    def environment(self) -> Mapping[str, str] | None:
+        return os.environ if self._state.services.settings.expressions_see_env else None
+
+    @property
+    def resume_url(self) -> str:
+        return ""
+
+    @property
+    def extra(self) -> Mapping[str, Any]:
+        return {}
 
     @property
     def previous(self) -> tuple[str, int, int] | None:
@@ -62,8 +86,15 @@ class ItemScope:
         source = self._executed.sources[0]
         return None if source is None else (source[0].name, source[1], source[0].run_index)
 
+    def at(self, item_index: int) -> ItemScope:
+        return ItemScope(self._state, self.node_name, self._executed, item_index, self.from_ai)
+
     def has_run(self, name: str) -> bool:
+        self._known(name)
         return self._state.last_run(name) is not None
+
+    def node_parameters(self, name: str | None) -> Mapping[str, Any]:
+        return self._known(self.node_name if name is None else name).parameters
 
     def node_items(self, name: str, output: int | None = None, run: int | None = None) -> Sequence[Item]:
         """Of the output that leads here, or else the first, unless one is named; of the last run, or of run `run`."""
@@ -103,10 +134,14 @@ class ItemScope:
             )
         return found[0] if found else None
 
+    def _known(self, name: str) -> Node:
+        if (found := self._state.workflow.nodes.get(name)) is None:
+            raise ExpressionFailed(f"there is no node {name!r}")
+        return found
+
     def _last_run(self, name: str) -> Executed:
         if (found := self._state.last_run(name)) is None:
-            missing = name not in self._state.workflow.nodes
-            raise ExpressionFailed(f"there is no node {name!r}" if missing else f"node {name!r} has not run")
+            raise ExpressionFailed(f"node {self._known(name).name!r} has not run")
         return found
 
     def _missing(self, name: str, run: int) -> Executed:

@@ -1,280 +1,152 @@
 """Expressions: `={{ … }}` alone keeps its type, text around it makes a string.
 
-`evaluate` is the one door. What stands behind it today is the fast path: property paths, literals and bare names. The
-rest of JavaScript is refused by an `ExpressionFailed` that quotes it.
+`evaluate` is the one door. Plain paths and literals are read at once; the rest is JavaScript and goes to the sandbox,
+all expressions of one structure together.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any, Protocol
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from convoq.contract.execution import ExecutionInfo
-from convoq.contract.items import Item
+import msgspec
+
 from convoq.errors import ExpressionFailed
 from convoq.expressions import js
-
-Read = Callable[["Scope"], Any]
-
-
-class Described(Protocol):
-    """What an expression sees of its workflow."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def active(self) -> bool: ...
+from convoq.expressions.lookups import known
+from convoq.expressions.paths import Read
+from convoq.expressions.scope import Scope
+from convoq.expressions.template import Template, template
 
 
-class Scope(Protocol):
-    """What an expression can see. `node_items(name)` are those of the output that leads here, of the node's last run;
-    `node_item(name)` is the one that this item came from. Both raise `ExpressionFailed` for a node that did not run."""
-
-    @property
-    def node_name(self) -> str: ...
-
-    @property
-    def item_index(self) -> int: ...
-
-    @property
-    def run_index(self) -> int: ...
-
-    @property
-    def items(self) -> Sequence[Item]: ...
-
-    @property
-    def execution(self) -> ExecutionInfo: ...
-
-    @property
-    def workflow(self) -> Described: ...
-
-    def node_item(self, name: str) -> Item | None: ...
-
-    def node_items(self, name: str) -> Sequence[Item]: ...
-
-
-def has_expression(template: object) -> bool:
+def has_expression(value: object) -> bool:
     """Whether any string in the structure is an expression."""
-    if isinstance(template, str):
-        return template.startswith("=")
-    if isinstance(template, dict):
-        return any(map(has_expression, template.values()))
-    return isinstance(template, list) and any(map(has_expression, template))
+    if isinstance(value, str):
+        return value.startswith("=")
+    if isinstance(value, dict):
+        return any(map(has_expression, value.values()))
+    return isinstance(value, list) and any(map(has_expression, value))
 
 
-async def evaluate(template: object, scope: Scope) -> Any:
+async def evaluate(value: object, scope: Scope) -> Any:
     """The value of a template; of a structure, a copy with every expression in it evaluated. Undefined is None.
 
     Raises `ExpressionFailed`, which names the node and quotes the expression.
     """
-    return _evaluate(template, scope)
+    return await _evaluate(value, scope, given=False)
 
 
-async def evaluate_given(template: object, scope: Scope) -> Any:
+async def evaluate_given(value: object, scope: Scope) -> Any:
     """As `evaluate`, but without the keys whose value comes to nothing: to be read as not given."""
-    return _evaluate_given(template, scope)
+    return await _evaluate(value, scope, given=True)
 
 
-def _evaluate(template: object, scope: Scope) -> Any:
-    if isinstance(template, str):
-        if not template.startswith("="):
-            return template
-        parts = _compile(template)
-        if len(parts) == 1:
-            return _value(parts[0], template, scope)
-        return "".join([js.text(_value(part, template, scope)) for part in parts])
-    if isinstance(template, dict):
-        return {key: _evaluate(value, scope) for key, value in template.items()}
-    if isinstance(template, list):
-        return [_evaluate(value, scope) for value in template]
-    return template
+async def _evaluate(value: object, scope: Scope, *, given: bool) -> Any:
+    top: list[Any] = [None]
+    reading = _Reading(scope, given)
+    reading.put(value, top, 0)
+    if reading.places:
+        await reading.fill()
+    return top[0]
 
 
-def _evaluate_given(template: object, scope: Scope) -> Any:
-    if isinstance(template, dict):
-        found = ((key, inner, _evaluate_given(inner, scope)) for key, inner in template.items())
-        return {key: value for key, inner, value in found if value is not None or inner is None}
-    if isinstance(template, list):
-        return [_evaluate_given(inner, scope) for inner in template]
-    return _evaluate(template, scope)
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in the copy a value that the sandbox makes goes."""
+
+    container: Any
+    key: Any
+    source: str
+    template: Template
 
 
-def _value(part: str | Read, template: str, scope: Scope) -> Any:
-    if isinstance(part, str):
-        return part
-    try:
-        return part(scope)
-    except ExpressionFailed as error:
-        where = f"node {scope.node_name!r}, expression {_shortened(template)!r}"
-        raise ExpressionFailed(f"{where}: {error.message}", node=scope.node_name, expression=template) from None
+class _Reading:
+    """A structure while its copy is made. `given`: without the keys of objects whose value comes to nothing."""
 
+    __slots__ = ("given", "places", "scope")
 
-def _shortened(template: str, limit: int = 300) -> str:
-    return template if len(template) <= limit else f"{template[:limit]}…"
+    def __init__(self, scope: Scope, given: bool) -> None:
+        self.scope = scope
+        self.given = given
+        self.places: list[_Place] = []
 
-
-@lru_cache(maxsize=4096)
-def _compile(template: str) -> tuple[str | Read, ...]:
-    """Texts and expressions in turn. One part alone keeps its type, so a text without expressions is one part."""
-    parts: list[str | Read] = []
-    at = 1
-    while (opened := template.find("{{", at)) >= 0:
-        if opened > at:
-            parts.append(template[at:opened])
-        closed = template.find("}}", opened + 2)
-        end = closed if closed >= 0 else len(template)
-        parts.append(_parse(template[opened + 2 : end].strip()))
-        at = end + 2
-    if at < len(template) or not parts:
-        parts.append(template[at:])
-    return tuple(parts)
-
-
-_NAME = r"(?:[^\W\d]|\$)[\w$]*"
-_STRING = r"""(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
-_DOT = r"\s*\??\.\s*"
-_ITEM = rf"(?P<which>item|first\(\s*\)|last\(\s*\)){_DOT}(?P<part>json|binary)(?![\w$(])"
-_STEP = re.compile(rf"{_DOT}(?P<name>{_NAME})|\s*(?:\?\.)?\s*\[\s*(?:(?P<index>\d{{1,9}})|(?P<key>{_STRING}))\s*\]")
-_ROOTS = (
-    re.compile(r"(?P<own>\$json|\$binary)(?![\w$])"),
-    re.compile(rf"(?P<input>\$input){_DOT}{_ITEM}"),
-    re.compile(rf"\$\(\s*(?P<node>{_STRING})\s*\){_DOT}{_ITEM}"),
-    re.compile(
-        rf"\$node(?:\[\s*(?P<node>{_STRING})\s*\]|{_DOT}(?P<plain>{_NAME})){_DOT}(?P<part>json|binary)(?![\w$(])"
-    ),
-    re.compile(rf"\$workflow{_DOT}(?P<workflow>id|name|active)(?![\w$])"),
-    re.compile(rf"\$execution{_DOT}(?P<execution>id|mode)(?![\w$])"),
-    re.compile(r"\$(?P<index>itemIndex|runIndex)(?![\w$])"),
-)
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?")
-_BARE = re.compile(rf"(?P<first>[^\W\d][\w$]*)(?:{_DOT}{_NAME})*")
-_LITERALS: dict[str, Any] = {"true": True, "false": False, "null": None, "undefined": None}
-_JAVASCRIPT = frozenset(
-    """Array ArrayBuffer BigInt Boolean DataView Date DateTime Duration Error Function Infinity Interval Intl JSON
-    Map Math NaN Number Object Promise Proxy Reflect RegExp Set String Symbol URL URLSearchParams Uint8Array WeakMap
-    atob await btoa class console decodeURI decodeURIComponent delete do encodeURI encodeURIComponent escape eval
-    extend for function globalThis if in isFinite isNaN let new parseFloat parseInt process require return super
-    switch this throw try typeof unescape var void while window yield""".split()
-)
-_ESCAPE = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
-_MODES = {"production": "production", "manual": "test"}
-
-
-def _parse(source: str) -> Read:
-    if source in _LITERALS:
-        return _constant(_LITERALS[source])
-    if _NUMBER.fullmatch(source):
-        return _constant(float(source) if "." in source else int(source))
-    if re.fullmatch(_STRING, source):
-        return _constant(_unquoted(source))
-    for pattern in _ROOTS:
-        if match := pattern.match(source):
-            steps = _steps(source[match.end() :])
-            return _unsupported() if steps is None else _path(_root(match), steps)
-    if (match := _BARE.fullmatch(source)) and match["first"] not in _JAVASCRIPT:
-        # A name that nothing defines, most often a placeholder in a prompt: n8n makes undefined of it.
-        return _constant(None)
-    return _unsupported()
-
-
-def _constant(value: Any) -> Read:
-    return lambda scope: value
-
-
-def _unsupported() -> Read:
-    def read(scope: Scope) -> Any:
-        raise ExpressionFailed("full JavaScript is not supported yet, only property paths and literals are")
-
-    return read
-
-
-def _unquoted(quoted: str) -> str:
-    def character(match: re.Match[str]) -> str:
-        code = match[1] or match[2] or match[3]
-        if code is None:
-            return _ESCAPED.get(match[4], match[4])
-        return chr(min(int(code, 16), 0x10FFFF))
-
-    return _ESCAPE.sub(character, quoted[1:-1])
-
-
-def _steps(source: str) -> tuple[str | int, ...] | None:
-    """The keys that follow the root, or None where something else than a path follows."""
-    steps: list[str | int] = []
-    at = 0
-    while at < len(source):
-        match = _STEP.match(source, at)
-        if match is None:
-            return None
-        if match["name"] is not None:
-            steps.append(match["name"])
+    def put(self, value: object, container: Any, key: Any) -> None:
+        if isinstance(value, str) and value.startswith("="):
+            found = template(value)
+            if found.parts is None:
+                self.places.append(_Place(container, key, value, found))
+                container[key] = None
+            elif (read := self._plain(found.parts, value)) is not None or not self._may_drop(container):
+                container[key] = read
+        elif isinstance(value, dict):
+            copy: dict[str, Any] = {}
+            container[key] = copy
+            for name, inner in value.items():
+                self.put(inner, copy, name)
+        elif isinstance(value, list):
+            items: list[Any] = [None] * len(value)
+            container[key] = items
+            for index, inner in enumerate(value):
+                self.put(inner, items, index)
         else:
-            steps.append(int(match["index"]) if match["key"] is None else _unquoted(match["key"]))
-        at = match.end()
-    return tuple(steps)
+            container[key] = value
 
+    async def fill(self) -> None:
+        """Ask the sandbox for what is left, again and again while it misses data."""
+        templates = [place.template for place in self.places]
+        needs = {need for one in templates for need in one.needs}
+        while True:
+            answer = await self._ask(templates, needs)
+            if not (missing := answer.get("missing")):
+                break
+            if needs.issuperset(missing):
+                raise self._failure("the sandbox asks for the same again", self.places[0].source)
+            needs.update(missing)
+            for one in templates:
+                one.note(missing)
+        for place, result in zip(self.places, answer["results"], strict=True):
+            if (message := result.get("e")) is not None:
+                raise self._failure(message, place.source)
+            place.container[place.key] = result["v"]
+            if result["v"] is None and self._may_drop(place.container):
+                del place.container[place.key]
 
-def _path(root: Read, steps: tuple[str | int, ...]) -> Read:
-    if not steps:
-        return root
-    member = js.member
+    def _may_drop(self, container: Any) -> bool:
+        return self.given and isinstance(container, dict)
 
-    def read(scope: Scope) -> Any:
-        value = root(scope)
-        for step in steps:
-            value = member(value, step)
-        return value
+    def _plain(self, parts: Sequence[str | Read], source: str) -> Any:
+        try:
+            values = [part if isinstance(part, str) else part(self.scope) for part in parts]
+        except ExpressionFailed as error:
+            raise self._failure(error.message, source) from None
+        return values[0] if len(values) == 1 else "".join(map(js.text, values))
 
-    return read
+    async def _ask(self, templates: Sequence[Template], needs: set[str]) -> dict[str, Any]:
+        scope = self.scope
+        request = {
+            "templates": [one.request for one in templates],
+            "known": known(needs, scope),
+            "zone": scope.timezone,
+            "index": scope.item_index,
+            "run": scope.run_index,
+            "extra": scope.extra,
+            "limit": scope.sandbox.expressions.limits.answer_bytes,
+        }
+        try:
+            body = msgspec.json.encode(request)
+        except UnicodeEncodeError:  # Half of a surrogate pair, which JavaScript's strings may hold.
+            body = json.dumps(request | {"templates": [json.loads(bytes(one.request)) for one in templates]}).encode()
+        try:
+            answer: dict[str, Any] = json.loads(await scope.sandbox.expressions.run(body))
+        except ExpressionFailed as error:
+            raise self._failure(error.message, self.places[0].source) from None
+        if "error" in answer:
+            raise self._failure(answer["error"], self.places[0].source)
+        return answer
 
-
-def _root(match: re.Match[str]) -> Read:
-    found = match.groupdict()
-    if "own" in found:
-        part = found["own"][1:]
-        return lambda scope: _part(_chosen(scope.items, "item", scope.item_index), part)
-    if "workflow" in found:
-        field = found["workflow"]
-        return lambda scope: getattr(scope.workflow, field)
-    if "execution" in found:
-        return (lambda scope: scope.execution.id) if found["execution"] == "id" else _mode
-    if "index" in found:
-        return _item_index if found["index"] == "itemIndex" else _run_index
-    part, which = found["part"], found.get("which") or "item"
-    if "input" in found:
-        return lambda scope: _part(_chosen(scope.items, which, scope.item_index), part)
-    name = _unquoted(found["node"]) if found.get("node") else found["plain"]
-    if which == "item":
-        return lambda scope: _part(scope.node_item(name), part)
-    return lambda scope: _part(_chosen(scope.node_items(name), which, 0), part)
-
-
-def _chosen(items: Sequence[Item], which: str, index: int) -> Item | None:
-    if which == "item":
-        return items[index] if index < len(items) else None
-    if not items:
-        return None
-    return items[0 if which.startswith("first") else -1]
-
-
-def _part(item: Item | None, part: str) -> Any:
-    return None if item is None else getattr(item, part)
-
-
-def _mode(scope: Scope) -> str:
-    return _MODES[scope.execution.mode]
-
-
-def _item_index(scope: Scope) -> int:
-    return scope.item_index
-
-
-def _run_index(scope: Scope) -> int:
-    return scope.run_index
+    def _failure(self, message: str, source: str) -> ExpressionFailed:
+        shown = source if len(source) <= 300 else f"{source[:300]}…"
+        name = self.scope.node_name
+        return ExpressionFailed(f"node {name!r}, expression {shown!r}: {message}", node=name, expression=source)

@@ -17,6 +17,7 @@ from convoq.engine.reading import parse_workflow
 from convoq.engine.report import stand_ins
 from convoq.engine.workflow import Workflow
 from convoq.errors import ConvoqError, NotFound
+from convoq.expressions.sandbox import Sandbox
 from convoq.memory.parts import MemoryParts
 from convoq.memory.pools import Pools
 from convoq.memory.redis_list import RedisMemories
@@ -47,7 +48,10 @@ class Runtime:
             credential=CredentialLookup(settings, pipe),
             binaries=RedisBinaries(pipe, settings),
             workflow=self._called,
-            parts=[MemoryParts(RedisThreads(pipe), RedisFolds(pipe), Pools(pipe, settings.redis_url))],
+            parts=[
+                MemoryParts(RedisThreads(pipe), RedisFolds(pipe), Pools(pipe, settings.redis_url)),
+                Sandbox.of(settings),
+            ],
         )
 
     async def __aenter__(self) -> Self:

@@ -1,0 +1,124 @@
+"""Processes of one kind, started when they are needed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from convoq.errors import ExpressionFailed
+from convoq.expressions.process import Ended, Kind, Limits, Process
+
+START_S = 30.0
+PATIENCE_S = 0.1
+"""How long a request waits for a process to be free before one more is started."""
+
+
+class Pool:
+    """At most `size` processes."""
+
+    def __init__(self, kind: Kind, limits: Limits, size: int) -> None:
+        self.limits = limits
+        self._kind = kind
+        self._size = size
+        self._idle: list[Process] = []
+        self._all: set[Process] = set()
+        self._starting = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._returning: set[asyncio.Task[None]] = set()
+
+    async def run(self, body: bytes) -> bytes:
+        """The answer to a request, both JSON. Raises `ExpressionFailed` where it ended over a limit."""
+        process = await self._take()
+        try:
+            answer = await process.request(body)
+        except Ended as error:
+            self._drop(process)
+            raise ExpressionFailed(str(error)) from None
+        except BaseException:
+            self._drop(process)
+            raise
+        if process.is_ready:
+            await self._return(process)
+        else:
+            task = asyncio.create_task(self._return(process))
+            self._returning.add(task)
+            task.add_done_callback(self._returning.discard)
+        return answer
+
+    @property
+    def pids(self) -> set[int]:
+        """Of the processes there are."""
+        return {process.pid for process in self._all}
+
+    async def close(self) -> None:
+        for task in self._returning:
+            task.cancel()
+        await asyncio.gather(*self._returning, return_exceptions=True)
+        processes = list(self._all)
+        self._all.clear()
+        self._idle.clear()
+        await asyncio.gather(*(asyncio.to_thread(process.end) for process in processes))
+
+    async def _take(self) -> Process:
+        while not self._idle:
+            started = len(self._all) + self._starting
+            if started == 0 or not await self._freed(None if started >= self._size else PATIENCE_S):
+                return await self._start()
+        return self._idle.pop()
+
+    async def _freed(self, timeout_s: float | None) -> bool:
+        """Wait for a process to be free, or for one to be gone; False when that took too long."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await waiter
+        except TimeoutError:
+            return bool(self._idle)
+        except asyncio.CancelledError:
+            if waiter.done():
+                self._wake()
+            raise
+        finally:
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
+        return True
+
+    async def _start(self) -> Process:
+        self._starting += 1
+        try:
+            process = await asyncio.to_thread(Process, self._kind, self.limits)
+            self._all.add(process)
+        finally:
+            self._starting -= 1
+        try:
+            async with asyncio.timeout(START_S):
+                await process.ready()
+        except (Ended, TimeoutError):
+            self._drop(process)
+            raise ExpressionFailed("the JavaScript sandbox could not be started") from None
+        except BaseException:
+            self._drop(process)
+            raise
+        return process
+
+    async def _return(self, process: Process) -> None:
+        try:
+            await process.ready()
+        except Ended:
+            self._drop(process)
+        else:
+            self._idle.append(process)
+            self._wake()
+
+    def _drop(self, process: Process) -> None:
+        self._all.discard(process)
+        process.end()
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return

@@ -1,0 +1,206 @@
+// What an expression or a Code node sees of its run. Data that the worker has not handed over is asked for: `need`
+// throws, the names of all that was missing go back, and the evaluation begins again with them.
+
+const { Fault, functions } = convoq;
+const { DateTime } = luxon;
+
+class Missing extends Error {}
+
+/** `known` holds `{v}` or `{e: message}` by the key's JSON; what is not there is added to `missing`. */
+function needing(known, missing) {
+  return (...key) => {
+    const name = JSON.stringify(key);
+    const found = known[name];
+    if (found === undefined) {
+      missing.add(name);
+      throw new Missing(name);
+    }
+    if ("e" in found) throw new Fault(found.e);
+    return found.v;
+  };
+}
+
+function only(found) {
+  if ("e" in found) throw new Fault(found.e);
+  return found.v;
+}
+
+/** `$('name')`: n8n's accessors of another node. `run` -1 is the last. */
+function nodeOf(need, name, index) {
+  const paired = (at = index) => {
+    const known = need("paired", name);
+    return Object.hasOwn(known, at) ? only(known[at]) : need("pairedAt", name, at);
+  };
+  return {
+    get item() {
+      return paired();
+    },
+    pairedItem: paired,
+    itemMatching: paired,
+    first: (output, run) => need("first", name, output ?? null, run ?? null),
+    last: (output, run) => need("last", name, output ?? null, run ?? null),
+    all: (output, run) => need("all", name, output ?? null, run ?? null),
+    get params() {
+      return need("parameters", name);
+    },
+    get isExecuted() {
+      return need("ran", name);
+    },
+    context: {},
+  };
+}
+
+/** `$node["name"]`: the item at the same place, whatever it came from. */
+function oldNodeOf(need, name, index) {
+  const item = () => {
+    const found = need("at", name, index);
+    if (found === null) throw new Fault(`node "${name}" has no item ${index}`);
+    return found;
+  };
+  return {
+    get json() {
+      return item().json;
+    },
+    get data() {
+      return item().json;
+    },
+    get binary() {
+      return item().binary ?? {};
+    },
+    get parameter() {
+      return need("parameters", name);
+    },
+    get runIndex() {
+      return need("lastRun", name);
+    },
+    context: {},
+  };
+}
+
+function none(given, method) {
+  if (given.length) throw new Fault(`$input.${method}() takes no arguments: to get another node's items use $('Node')`);
+}
+
+function inputOf(need, item) {
+  return {
+    get item() {
+      return item();
+    },
+    first(...given) {
+      none(given, "first");
+      return need("items").at(0);
+    },
+    last(...given) {
+      none(given, "last");
+      return need("items").at(-1);
+    },
+    all(...given) {
+      none(given, "all");
+      return need("items");
+    },
+    get params() {
+      return need("parameters", null);
+    },
+    context: {},
+  };
+}
+
+function fromAI(need) {
+  return (key, description, type, otherwise) => {
+    if (typeof key !== "string" || !/^[\w-]{1,64}$/.test(key)) {
+      throw new Fault(`$fromAI() needs a key of letters, digits, _ and -, at most 64: got ${JSON.stringify(key)}`);
+    }
+    const given = need("fromAI") ?? {};
+    return Object.hasOwn(given, key) ? given[key] : otherwise;
+  };
+}
+
+/** Kept by the run only: nothing reads it. */
+function customData() {
+  const kept = {};
+  return {
+    set: (key, value) => void (kept[key] = String(value)),
+    setAll: (given) => void Object.assign(kept, given),
+    get: (key) => kept[key],
+    getAll: () => ({ ...kept }),
+  };
+}
+
+/** The names an expression sees, each made when it is looked at. `at` are the index of the item and of the run. */
+function namesOf(need, at, extra) {
+  const { index, run } = at;
+  const item = () => (index === at.own ? need("item") : (need("items")[index] ?? null));
+  const today = { hour: 0, minute: 0, second: 0, millisecond: 0 };
+  const ai = fromAI(need);
+  return {
+    __proto__: null,
+    get $json() {
+      return item()?.json;
+    },
+    get $data() {
+      return item()?.json;
+    },
+    get $binary() {
+      return item()?.binary ?? {};
+    },
+    get $input() {
+      return inputOf(need, item);
+    },
+    get $thisItem() {
+      return item();
+    },
+    $: (name) => nodeOf(need, String(name), index),
+    get $node() {
+      return new Proxy({}, { get: (_, name) => oldNodeOf(need, String(name), index) });
+    },
+    $items: (name, output, run) => (name === undefined ? need("items") : need("all", name, output ?? 0, run ?? null)),
+    $item: (other) => namesOf(need, { own: at.own, index: Number(other), run }, extra),
+    get $prevNode() {
+      return need("previous");
+    },
+    get $workflow() {
+      return need("workflow");
+    },
+    get $execution() {
+      return { ...need("execution"), customData: customData() };
+    },
+    get $mode() {
+      return need("execution").mode;
+    },
+    get $vars() {
+      return need("variables");
+    },
+    get $env() {
+      return need("environment");
+    },
+    get $parameter() {
+      return need("parameters", null);
+    },
+    get $rawParameter() {
+      return need("parameters", null);
+    },
+    get $now() {
+      return DateTime.now();
+    },
+    get $today() {
+      return DateTime.now().set(today);
+    },
+    $itemIndex: index,
+    $position: index,
+    $thisItemIndex: index,
+    $runIndex: run,
+    $thisRunIndex: run,
+    $secrets: {},
+    $self: {},
+    $fromAI: ai,
+    $fromAi: ai,
+    $fromai: ai,
+    DateTime,
+    Duration: luxon.Duration,
+    Interval: luxon.Interval,
+    ...functions,
+    ...extra,
+  };
+}
+
+Object.assign(convoq, { Missing, namesOf, needing });
