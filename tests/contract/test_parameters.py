@@ -64,4 +64,4 @@ def test_origins_of_an_item() -> None:
     assert list(origins(None)) == []
     assert list(origins(3)) == [PairedItem(3, 0)]
     assert list(origins(PairedItem(1, 2))) == [PairedItem(1, 2)]
-    assert list(origins([PairedItem(1), PairedItem(2, 1)])) == [(1, 0), (2, 1)]
+    assert list(origins([PairedItem(1), PairedItem(2, 1)])) == [PairedItem(1), PairedItem(2, 1)]

@@ -182,7 +182,7 @@ def node(name: str, kind: str, x: float = 0, y: float = 0, **rest: Any) -> dict[
     return {"name": name, "type": kind, "typeVersion": rest.pop("version", 1), "position": [x, y], **rest}
 
 
-def workflow_json(nodes: Sequence[dict[str, Any]], *links: str) -> dict[str, Any]:
+def workflow_json(nodes: Sequence[dict[str, Any]], *links: str, order: str | None = "v1") -> dict[str, Any]:
     """A link reads `From[.output] > To[.input] [type]`."""
     connections: dict[str, dict[str, list[list[dict[str, Any]]]]] = {}
     for link in links:
@@ -195,11 +195,13 @@ def workflow_json(nodes: Sequence[dict[str, Any]], *links: str) -> dict[str, Any
         while len(outputs) <= int(output or 0):
             outputs.append([])
         outputs[int(output or 0)].append({"node": target, "type": kind, "index": int(index or 0)})
-    return {"id": "wf-1", "name": "Test", "nodes": list(nodes), "connections": connections}
+    settings = {"executionOrder": order} if order else {}
+    return {"id": "wf-1", "name": "Test", "nodes": list(nodes), "connections": connections, "settings": settings}
 
 
-def make(nodes: Sequence[dict[str, Any]], *links: str) -> Workflow:
-    return parse_workflow(workflow_json(nodes, *links), source="test", registry=registry(), strict=True)
+def make(nodes: Sequence[dict[str, Any]], *links: str, order: str | None = "v1") -> Workflow:
+    definition = workflow_json(nodes, *links, order=order)
+    return parse_workflow(definition, source="test", registry=registry(), strict=True)
 
 
 def chain(*middle: dict[str, Any]) -> Workflow:
@@ -269,16 +271,22 @@ async def arun(
     stream: bool = False,
     clock: Clock | None = None,
     hooks: Hooks | None = None,
+    workflows: Mapping[str, Workflow] | None = None,
     **settings: Any,
 ) -> Finished:
     clock = clock or Clock()
+    known = workflows or {}
+
+    async def find(workflow: str | Mapping[str, Any]) -> Workflow | None:
+        return known.get(workflow if isinstance(workflow, str) else workflow["id"])
+
     chunks: list[StreamChunk] = []
 
     async def keep(chunk: StreamChunk) -> None:
         chunks.append(chunk)
 
     hooks = hooks or Hooks(keep if stream else None)
-    given = Services(Settings(**settings), cast(OpenMemory, no_network), no_network, clock=clock)
+    given = Services(Settings(**settings), cast(OpenMemory, no_network), no_network, clock=clock, workflow=find)
     run = WorkflowRun(workflow, INFO, given, hooks, sleep=clock.sleep)
     finished = Finished(run, None, clock, chunks)
     finished.found = await run.start("Start", [Item(dict(item)) for item in items] or [Item({"v": 1})])

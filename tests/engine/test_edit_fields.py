@@ -123,3 +123,25 @@ def test_json_that_is_no_object_is_a_fault_of_the_file(text: str) -> None:
 def test_json_that_turns_out_to_be_no_object_fails() -> None:
     with pytest.raises(Exception, match="jsonOutput"):
         edit(3.4, mode="raw", jsonOutput="={{ $json.name }}")
+
+
+OLDEST = {
+    "string": [
+        {"name": "u.v", "value": "={{ $json.name }}!"},
+        {"name": "o2", "value": "={{ $json.o }}"},
+        {"name": "e"},
+    ],
+    "number": [{"name": "m", "value": "={{ $json.s }}"}, {"name": "bad", "value": "={{ $json.name }}"}],
+    "boolean": [{"name": "t", "value": "={{ $json.n }}"}, {"name": "f"}],
+}
+
+
+@pytest.mark.parametrize("version, number", [(1, "12"), (2, 12)])
+def test_the_first_two_versions(version: float, number: Any) -> None:
+    item = {"name": "Ada", "n": 7, "s": "12", "o": {"x": 1}}
+    new = {"t": True, "f": False, "m": number, "bad": "Ada", "u": {"v": "Ada!"}, "o2": {"x": 1}, "e": ""}
+    assert edit(version, item, values=OLDEST, keepOnlySet=True) == new
+    assert edit(version, item, values=OLDEST) == {**item, **new}
+    flat = edit(version, item, values=OLDEST, keepOnlySet=True, options={"dotNotation": False})
+    assert flat["u.v"] == "Ada!"
+    assert edit(version, item) == item

@@ -139,6 +139,11 @@ def test_an_item_is_followed_back_over_the_output_it_took() -> None:
             "$('A').item.json.v",
             "which of the 3 items of 'A' belongs to item 0 is not known",
         ),
+        (
+            [node("A", "pass"), node("G", "give", alwaysOutputData=True)],
+            "$('A').item.json.v",
+            "item 0 was made of 3 items of 'A'",
+        ),
     ],
 )
 def test_references_that_lead_nowhere(middle: list[dict[str, Any]], source: str, message: str) -> None:

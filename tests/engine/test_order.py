@@ -160,3 +160,39 @@ def test_a_run_starts_only_at_an_enabled_trigger() -> None:
     nodes = [node("Start", "start", disabled=True), node("A", "pass", 200)]
     outcome = run(make(nodes, "Start > A")).outcome
     assert outcome.status == "error" and "no enabled trigger 'Start'" in outcome.reply["message"]
+
+
+BRANCHES = [
+    START,
+    node("Low", "pass", 200, 300),
+    node("Low2", "pass", 400, 300),
+    node("High", "pass", 200, 0),
+    node("High2", "pass", 400, 0),
+]
+TWO_BRANCHES = ("Start > Low", "Start > High", "Low > Low2", "High > High2")
+
+
+@pytest.mark.parametrize("order", [None, "v0"])
+def test_the_old_order_takes_a_step_of_each_branch_in_turn_as_they_were_drawn(order: str | None) -> None:
+    workflow = make(BRANCHES, *TWO_BRANCHES, order=order)
+    assert run(workflow).order == ["Start", "Low", "High", "Low2", "High2"]
+
+
+def test_in_the_old_order_a_merge_waits_for_the_longer_branch() -> None:
+    nodes = [START, node("A", "pass"), node("B", "pass"), node("A1", "pass"), node("M", "merge"), node("End", "pass")]
+    links = ("Start > A", "Start > B", "A > A1", "A1 > M.0", "B > M.1", "M > End")
+    assert run(make(nodes, *links, order=None)).order == ["Start", "A", "B", "A1", "M", "End"]
+
+
+def test_in_the_old_order_two_branches_into_one_input_run_it_last() -> None:
+    nodes = [START, node("A", "pass"), node("B", "pass"), node("C", "pass")]
+    workflow = make(nodes, "Start > A", "Start > B", "A > C", "B > C", order=None)
+    assert run(workflow).order == ["Start", "A", "B", "C", "C"]
+
+
+def test_a_branch_without_items_does_not_run_in_the_old_order_either() -> None:
+    nodes = [START, node("If", "choose"), node("A", "pass"), node("B", "pass"), node("M", "merge")]
+    links = ("Start > If", "If.0 > A", "If.1 > B", "A > M.0", "B > M.1")
+    done = run(make(nodes, *links, order=None), {"v": 1})
+    assert done.order == ["Start", "If", "B", "M"]
+    assert done.outputs("M") == [[{"v": 1}]]

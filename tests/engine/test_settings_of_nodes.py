@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from convoq.contract.connections import TOOL, ConnectionType
-from convoq.contract.items import Item
+from convoq.contract.items import Item, origins
 from convoq.contract.run_data import NodeRun
 from convoq.errors import Fenced, Stopped, TimedOut
 from tests.engine.support import Clock, arun, chain, make, node, run
@@ -38,6 +38,12 @@ def test_always_output_data_makes_an_empty_item() -> None:
     done = run(workflow)
     assert done.order == ["Start", "A", "B"]
     assert done.outputs("B") == [[{}]]
+
+
+def test_the_empty_item_comes_from_all_that_the_node_was_given() -> None:
+    done = run(chain(node("A", "give", alwaysOutputData=True)), {"v": 1}, {"v": 2})
+    made = done.run.state.history[-1].outputs[0][0]
+    assert [(one.item, one.input) for one in origins(made.paired_item)] == [(0, 0), (1, 0)]
 
 
 @pytest.mark.parametrize(

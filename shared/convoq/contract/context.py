@@ -149,6 +149,16 @@ class RunContext(Context[P_co], Protocol[P_co]):
     def inputs(self) -> Sequence[Sequence[Item]]: ...
 
     @property
+    def kept(self) -> dict[str, Any]:
+        """JSON that the node keeps from one of its runs to the next, within the execution. Expressions see it as
+        `$('Node').context`."""
+        ...
+
+    def earlier_items(self, run_index: int) -> Sequence[Item]:
+        """What came in on the first input in an earlier run of this node."""
+        ...
+
+    @property
     def last_try(self) -> bool:
         """Whether a failure now is final. With tries left, raise it even where `onError` would make an item of it."""
         ...

@@ -10,10 +10,12 @@ import msgspec
 
 
 class PairedItem(NamedTuple):
-    """The input item that an output item came from: its index, and that of the input it arrived on."""
+    """The input item that an output item came from: its index, that of the input it arrived on, and, where a node gives
+    what it kept from an earlier run of its own, that run's index."""
 
     item: int
     input: int = 0
+    run: int | None = None
 
 
 Paired = int | PairedItem | Sequence[PairedItem] | None

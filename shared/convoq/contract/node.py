@@ -65,6 +65,10 @@ class MainNode(NodeType[P]):
         """Without the error output. For nodes whose parameters say how many outputs they have."""
         return self.outputs
 
+    def needs_all_inputs(self, node: Node) -> bool:
+        """Whether it runs only once every input has been given something; no items will do."""
+        return False
+
     async def run(self, ctx: RunContext[P]) -> Outputs | Wait:
         """The items for each output, or what it waits for."""
         raise NotImplementedError

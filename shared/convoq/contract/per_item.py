@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from convoq.contract.context import RunContext
@@ -10,15 +10,19 @@ from convoq.contract.items import Item
 from convoq.errors import NodeFailed
 
 
-async def per_item(ctx: RunContext[Any], make: Callable[[int], Awaitable[Item]]) -> list[list[Item]]:
-    """The output of `make` for each item index. With `onError` set, an item that fails becomes one that says so, on
-    output 0 or on the error output; while there are tries left the failure is the node's."""
+async def per_item(ctx: RunContext[Any], make: Callable[[int], Awaitable[Item | Sequence[Item]]]) -> list[list[Item]]:
+    """What `make` gives for each item index, one item or several.
+
+    With `onError` set, an item that fails becomes one that says so, on output 0 or on the error output; while there are
+    tries left the failure is the node's.
+    """
     on_error = ctx.node.on_error
     good: list[Item] = []
     bad: list[Item] = []
     for index, item in enumerate(ctx.items):
         try:
-            good.append(await make(index))
+            made = await make(index)
+            good += [made] if isinstance(made, Item) else made
         except NodeFailed as error:
             if on_error == "stopWorkflow" or not ctx.last_try:
                 raise

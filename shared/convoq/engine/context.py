@@ -68,6 +68,14 @@ class NodeContext:
         return self.executed.last_try
 
     @property
+    def kept(self) -> dict[str, Any]:
+        return self._state.kept.setdefault(self.node.name, {})
+
+    def earlier_items(self, run_index: int) -> Sequence[Item]:
+        found = self._state.run_of(self.node.name, run_index)
+        return found.inputs[0] if found is not None else ()
+
+    @property
     def cancellation(self) -> Cancellation:
         return self._state.hooks.cancellation
 

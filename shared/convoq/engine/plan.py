@@ -8,8 +8,9 @@ from typing import Any
 
 from convoq.contract.connections import ConnectionType
 from convoq.contract.definition import Connection, Node
-from convoq.contract.node import AnyNode
+from convoq.contract.node import AnyNode, MainNode
 from convoq.contract.parameters import Parameters
+from convoq.engine.order import Order
 from convoq.expressions.evaluate import has_expression
 
 
@@ -17,9 +18,10 @@ from convoq.expressions.evaluate import has_expression
 class Step:
     """A node in its place.
 
-    `edges` are its main connections, the one that is followed last first. `inputs` counts the main inputs up to the
-    last one connected. `ancestors` (of a node with several inputs) are all that can lead to it. `reading` is what the
-    reading of its parameters is told: the version. `fixed` keeps the parsed parameters where no expression is in them,
+    `edges` are its main connections, in the order in which they are followed. `inputs` counts the main inputs up to the
+    last one connected; `insists` says that it does not run unless each of them was given something. `ancestors` (of a
+    node with several inputs) are all that can lead to it. `reading` is what the reading of its parameters is told: the
+    version. `fixed` keeps the parsed parameters where no expression is in them,
     for all executions.
     """
 
@@ -27,6 +29,7 @@ class Step:
     type: AnyNode
     edges: tuple[Connection, ...]
     inputs: int
+    insists: bool
     ancestors: frozenset[str]
     dynamic: bool
     reading: dict[str, Any]
@@ -34,7 +37,7 @@ class Step:
 
 
 def make_plan(
-    nodes: Mapping[str, Node], types: Mapping[str, AnyNode], connections: Iterable[Connection]
+    nodes: Mapping[str, Node], types: Mapping[str, AnyNode], connections: Iterable[Connection], order: Order
 ) -> dict[str, Step]:
     outgoing: dict[str, list[Connection]] = {name: [] for name in nodes}
     incoming: dict[str, list[Connection]] = {name: [] for name in nodes}
@@ -43,19 +46,16 @@ def make_plan(
             outgoing[edge.source].append(edge)
             incoming[edge.target].append(edge)
 
-    def canvas(edge: Connection) -> tuple[float, float]:
-        # n8n's order v1: of several next nodes the upper one first, then the left one; of equals the later output.
-        x, y = nodes[edge.target].position
-        return (-y, -x)
-
     plan = {}
     for name, node in nodes.items():
         inputs = max((edge.input + 1 for edge in incoming[name]), default=1)
+        node_type = types[name]
         plan[name] = Step(
             node=node,
-            type=types[name],
-            edges=tuple(sorted(outgoing[name], key=canvas)),
+            type=node_type,
+            edges=order.followed(outgoing[name], nodes),
             inputs=inputs,
+            insists=order.may_insist and isinstance(node_type, MainNode) and node_type.needs_all_inputs(node),
             ancestors=_ancestors(name, incoming) if inputs > 1 else frozenset(),
             dynamic=has_expression(node.parameters),
             reading={"version": node.type_version},

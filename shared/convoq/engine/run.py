@@ -1,4 +1,4 @@
-"""A run of a workflow: nodes one after the other in n8n's order v1, depth first, the upper branch before the lower."""
+"""A run of a workflow: nodes one after the other, in one of n8n's orders (`convoq.engine.order`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from convoq.contract.connections import ConnectionType
 from convoq.contract.context import RunContext
 from convoq.contract.definition import Connection
 from convoq.contract.execution import ExecutionInfo
-from convoq.contract.items import Item, Outputs
+from convoq.contract.items import Item, Outputs, PairedItem
 from convoq.contract.node import MainNode, PortedSubNode
 from convoq.contract.run_data import NodeRun
 from convoq.contract.services import Services
@@ -166,7 +166,10 @@ class WorkflowRun:
             raise
         finally:
             if node.always_output_data and failure is None and not (executed.outputs and executed.outputs[0]):
-                executed.outputs[:1] = [[Item({}, paired_item=0)]]
+                every = [
+                    PairedItem(at, given) for given, items in enumerate(executed.inputs) for at in range(len(items))
+                ]
+                executed.outputs[:1] = [[Item({}, paired_item=every)]]
             record.outputs = [[item.json for item in items] for items in executed.outputs]
             state.end_record(record, failure)
         return None
@@ -219,7 +222,7 @@ class WorkflowRun:
         return next((items for items in self.state.history[-1].outputs if items), []) if self.state.history else []
 
     def _follow(self, executed: Executed) -> None:
-        """Put what comes next in front of all that waits. Like n8n, only inputs after the first hear of no items."""
+        """Put what comes next among what is due. Like n8n, only inputs after the first hear of no items."""
         for edge in executed.step.edges:
             if edge.output < len(executed.outputs):
                 items = executed.outputs[edge.output]
@@ -231,7 +234,7 @@ class WorkflowRun:
     def _deliver(self, edge: Connection, items: list[Item], source: Source) -> None:
         step = self.state.plan[edge.target]
         if step.inputs == 1:
-            self.due.appendleft(Due(step, [items], [source]))
+            self._put(Due(step, [items], [source]))
             return
         queue = self.waiting.setdefault(edge.target, [])
         waiting = next((entry for entry in queue if entry.inputs[edge.input] is None), None)
@@ -242,24 +245,29 @@ class WorkflowRun:
         waiting.sources[edge.input] = source
         if None not in waiting.inputs:
             queue.remove(waiting)
-            self._put(step, waiting)
+            self._put(_complete(step, waiting))
 
     def _release(self) -> bool:
         """Nothing else can run: the first node that waits for inputs in vain runs with what it has, if it has items."""
-        while waiting := [name for name, queue in self.waiting.items() if queue]:
-            free = [name for name in waiting if not self.state.plan[name].ancestors.intersection(waiting)]
+        plan = self.state.plan
+        while waiting := [name for name, queue in self.waiting.items() if queue and not plan[name].insists]:
+            free = [name for name in waiting if not plan[name].ancestors.intersection(waiting)]
             name = (free or waiting)[0]
             entry = self.waiting[name].pop(0)
             if any(entry.inputs):
-                self._put(self.state.plan[name], entry)
+                self._put(_complete(plan[name], entry))
                 return True
         return False
 
-    def _put(self, step: Step, waiting: PartialInputs) -> None:
-        self.due.appendleft(Due(step, [items or [] for items in waiting.inputs], waiting.sources))
+    def _put(self, due: Due) -> None:
+        self.state.workflow.order.put(self.due, due)
 
 
 Call = Callable[[MainNode[Any], RunContext[Any]], Awaitable[Outputs | Wait]]
+
+
+def _complete(step: Step, partial: PartialInputs) -> Due:
+    return Due(step, [items or [] for items in partial.inputs], partial.sources)
 
 
 def _run(node: MainNode[Any], ctx: RunContext[Any]) -> Awaitable[Outputs | Wait]:

@@ -100,18 +100,17 @@ class ItemScope:
         """Of the output that leads here, or else the first, unless one is named; of the last run, or of run `run`."""
         found = self._last_run(name)
         if run is not None and run >= 0:
-            found = next(
-                (one for one in self._state.history if one.name == name and one.run_index == run), None
-            ) or self._missing(name, run)
+            found = self._state.run_of(name, run) or self._missing(name, run)
         if output is None:
             output = next((output for executed, output in self._way_back() if executed.name == name), 0)
         return found.outputs[output] if 0 <= output < len(found.outputs) else ()
 
     def node_item(self, name: str) -> Item | None:
-        """The item of that node that this one came from."""
+        """The item of that node that this one came from. Raises `ExpressionFailed` where it came from several."""
         self._last_run(name)
         waiting = deque([(self._executed.sources[0], self.item_index)])
         seen = set()
+        ancestors = []
         while waiting:
             source, index = waiting.popleft()
             if source is None or (id(source[0]), source[1], index) in seen:
@@ -122,10 +121,18 @@ class ItemScope:
             if index >= len(items):
                 continue
             if executed.name == name:
-                return items[index]
+                ancestors.append(items[index])
+                continue
             for origin in _origins(executed, items, index):
-                if origin.input < len(executed.sources):
-                    waiting.append((executed.sources[origin.input], origin.item))
+                given = executed if origin.run is None else self._state.run_of(executed.name, origin.run)
+                if given is not None and origin.input < len(given.sources):
+                    waiting.append((given.sources[origin.input], origin.item))
+        if len(ancestors) > 1:
+            raise ExpressionFailed(
+                f"item {self.item_index} was made of {len(ancestors)} items of {name!r}; take .first() or .last()"
+            )
+        if ancestors:
+            return ancestors[0]
         found = list(self.node_items(name))
         if len(found) > 1:
             raise ExpressionFailed(

@@ -20,7 +20,7 @@ from convoq.engine.run import Due, PartialInputs, Source, WorkflowRun
 from convoq.engine.state import Executed
 from convoq.errors import ExecutionFailed
 
-FORMAT = 1
+FORMAT = 2
 
 
 def freeze(run: WorkflowRun) -> bytes:
@@ -68,6 +68,7 @@ class _Writer:
                 if queue
             },
             "runs": dict(state.runs),
+            "kept": state.kept,
             "run_data": [msgspec.to_builtins(record, enc_hook=str) for record in state.run_data],
             "record": next((at for at, one in enumerate(state.run_data) if one is executed.record), None),
         }
@@ -115,6 +116,7 @@ class _Reader:
         data, run, state = self._data, self._run, self._run.state
         state.run_data.extend(msgspec.convert(record, NodeRun) for record in data["run_data"])
         state.runs = Counter(data["runs"])
+        state.kept = data["kept"]
         for one in data["history"]:
             state.done(self._executed(one))
         executed = self._executed(data["parked"])

@@ -70,14 +70,20 @@ class RunState:
         self.run_data: list[NodeRun] = []
         self.history: list[Executed] = []
         self.runs: Counter[str] = Counter()
-        self._last: dict[str, Executed] = {}
+        self.kept: dict[str, dict[str, Any]] = {}
+        self._by_name: dict[str, list[Executed]] = {}
 
     def last_run(self, name: str) -> Executed | None:
-        return self._last.get(name)
+        found = self._by_name.get(name)
+        return found[-1] if found else None
+
+    def run_of(self, name: str, index: int) -> Executed | None:
+        """The run of that node with that index, where it has ended."""
+        return next((one for one in reversed(self._by_name.get(name, ())) if one.run_index == index), None)
 
     def done(self, executed: Executed) -> None:
         self.history.append(executed)
-        self._last[executed.name] = executed
+        self._by_name.setdefault(executed.name, []).append(executed)
 
     def now_ms(self) -> int:
         return int(self.services.clock() * 1000)

@@ -18,6 +18,7 @@ from convoq.contract.chat import ChatTriggerParameters
 from convoq.contract.connections import ConnectionType
 from convoq.contract.definition import Connection, Node
 from convoq.contract.node import AnyNode, MainNode
+from convoq.engine.order import Order, order_of
 from convoq.engine.plan import Step, make_plan
 from convoq.errors import Fault
 
@@ -74,8 +75,12 @@ class Workflow:
         return [self.nodes[source] for source in self._suppliers.get((name, kind), ())]
 
     @cached_property
+    def order(self) -> Order:
+        return order_of(self.settings)
+
+    @cached_property
     def plan(self) -> Mapping[str, Step]:
-        return make_plan(self.nodes, self.types, self.connections)
+        return make_plan(self.nodes, self.types, self.connections, self.order)
 
     @cached_property
     def _suppliers(self) -> dict[tuple[str, ConnectionType], list[str]]:

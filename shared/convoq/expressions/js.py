@@ -78,3 +78,8 @@ def member(value: Any, key: str | int) -> Any:
             key = int(key)
         return value[key] if key < len(value) else None
     return None
+
+
+def truthy(value: Any) -> bool:
+    """`Boolean(value)`."""
+    return isinstance(value, dict | list) or (bool(value) and value == value)

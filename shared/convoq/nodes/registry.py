@@ -24,7 +24,20 @@ NODES: Mapping[str, str] = {
     # triggers
     f"{LANGCHAIN}.chatTrigger": "triggers.chat_trigger:ChatTriggerNode",
     f"{LANGCHAIN}.manualChatTrigger": "triggers.chat_trigger:ManualChatTriggerNode",
+    "n8n-nodes-base.manualTrigger": "triggers.manual_trigger:ManualTriggerNode",
+    "n8n-nodes-base.start": "triggers.manual_trigger:ManualTriggerNode",
+    "n8n-nodes-base.executeWorkflowTrigger": "triggers.execute_workflow_trigger:ExecuteWorkflowTriggerNode",
     # flow
+    "n8n-nodes-base.if": "flow.if_:IfNode",
+    "n8n-nodes-base.filter": "flow.filter:FilterNode",
+    "n8n-nodes-base.switch": "flow.switch:SwitchNode",
+    "n8n-nodes-base.merge": "flow.merge:MergeNode",
+    "n8n-nodes-base.compareDatasets": "flow.compare_datasets:CompareDatasetsNode",
+    "n8n-nodes-base.splitInBatches": "flow.loop:LoopNode",
+    "n8n-nodes-base.wait": "flow.wait:WaitNode",
+    "n8n-nodes-base.noOp": "flow.no_op:NoOpNode",
+    "n8n-nodes-base.stopAndError": "flow.stop_and_error:StopAndErrorNode",
+    "n8n-nodes-base.executeWorkflow": "flow.execute_workflow:ExecuteWorkflowNode",
     # data
     "n8n-nodes-base.set": "data.edit_fields:EditFieldsNode",
     # agents and chains

@@ -5,9 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import math
-import re
-from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -15,12 +12,12 @@ from pydantic import Field, ValidationInfo, field_validator
 from convoq.contract.context import RunContext
 from convoq.contract.items import Item
 from convoq.contract.node import MainNode
-from convoq.contract.parameters import Parameters
+from convoq.contract.parameters import Parameters, parameter
 from convoq.contract.per_item import per_item
 from convoq.errors import NodeFailed
 from convoq.expressions import js
-
-FieldType = Literal["string", "number", "boolean", "array", "object"]
+from convoq.expressions.field_types import FieldType, convert
+from convoq.nodes.fields import holder, names, put
 
 
 class Assignment(Parameters):
@@ -53,6 +50,28 @@ class OldFields(Parameters):
     values: tuple[OldField, ...] = ()
 
 
+class OldestField(Parameters):
+    name: str = ""
+    value: Any = None
+
+
+class OldestFields(Parameters):
+    """Fields as versions 1 and 2 write them. They are set in this order; texts are not made of other values."""
+
+    boolean: tuple[OldestField, ...] = ()
+    number: tuple[OldestField, ...] = ()
+    string: tuple[OldestField, ...] = ()
+
+    def values(self, version: float) -> list[tuple[str, Any]]:
+        found: list[tuple[str, Any]] = [(field.name, js.truthy(field.value)) for field in self.boolean]
+        for field in self.number:
+            value = 0 if field.value is None else field.value
+            number = js.number(value)
+            made = version >= 2 and isinstance(value, str) and not math.isnan(number)
+            found.append((field.name, number if made else value))
+        return found + [(field.name, "" if field.value is None else field.value) for field in self.string]
+
+
 class Options(Parameters):
     dot_notation: bool = True
     ignore_conversion_errors: bool = False
@@ -64,6 +83,8 @@ class EditFieldsParameters(Parameters):
     mode: Literal["manual", "raw"] = "manual"
     assignments: Assignments = Assignments()
     fields: OldFields = OldFields()
+    values: OldestFields = parameter(OldestFields(), versions=(1, 2))
+    keep_only_set: bool = parameter(False, versions=(1, 2))
     json_output: dict[str, Any] | str = Field(default_factory=dict)
     include_other_fields: bool = False
     include: Literal["all", "none", "selected", "except"] = "all"
@@ -95,7 +116,7 @@ def _object_of(text: str) -> dict[str, Any]:
 
 class EditFieldsNode(MainNode[EditFieldsParameters]):
     type = "n8n-nodes-base.set"
-    versions = (3, 3.4)
+    versions = (1, 3.5)
     parameters_class = EditFieldsParameters
 
     async def run(self, ctx: RunContext[EditFieldsParameters]) -> list[list[Item]]:
@@ -106,11 +127,13 @@ async def _edit(ctx: RunContext[EditFieldsParameters], index: int) -> Item:
     item, parameters, version = ctx.items[index], await ctx.parameters(index), ctx.node.type_version
     options = parameters.options
     include = parameters.include
-    if version >= 3.3 and not parameters.include_other_fields:
+    if parameters.keep_only_set or (version >= 3.3 and not parameters.include_other_fields):
         include = "none"
     result = _kept(item.json, include, parameters)
     where = f"{ctx.node.name}: item {index}"
-    if parameters.mode == "raw":
+    if version < 3:
+        new = parameters.values.values(version)
+    elif parameters.mode == "raw":
         try:
             new = list(parameters.raw().items())
         except ValueError as error:
@@ -120,8 +143,11 @@ async def _edit(ctx: RunContext[EditFieldsParameters], index: int) -> Item:
         given = parameters.assignments.assignments if version >= 3.3 else old
         new = [(entry.name, _converted(entry, where, options.ignore_conversion_errors)) for entry in given]
     for name, value in new:
-        _set(result, name, value, options.dot_notation)
-    with_binary = options.include_binary if version < 3.4 else include != "none" and not options.strip_binary
+        put(result, name, value, dots=options.dot_notation)
+    if 3 <= version < 3.4:
+        with_binary = options.include_binary
+    else:
+        with_binary = include != "none" and not options.strip_binary
     return Item(result, item.binary if with_binary else None, index)
 
 
@@ -132,119 +158,23 @@ def _kept(fields: dict[str, Any], include: str, parameters: EditFieldsParameters
         return copy.deepcopy(fields)
     kept: dict[str, Any] = {}
     if include == "selected":
-        for name in _names(parameters.include_fields):
-            holder, key = _holder(fields, name, dots)
-            if holder is not None and key in holder:
-                kept[key] = copy.deepcopy(holder[key])
+        for name in names(parameters.include_fields):
+            inside, key = holder(fields, name, dots=dots)
+            if inside is not None and key in inside:
+                kept[key] = copy.deepcopy(inside[key])
     elif include == "except":
         kept = copy.deepcopy(fields)
-        for name in _names(parameters.exclude_fields):
-            holder, key = _holder(kept, name, dots)
-            if holder is not None:
-                holder.pop(key, None)
+        for name in names(parameters.exclude_fields):
+            inside, key = holder(kept, name, dots=dots)
+            if inside is not None:
+                inside.pop(key, None)
     return kept
 
 
-def _names(text: str) -> Iterator[str]:
-    return (name.strip() for name in text.split(",") if name.strip())
-
-
-def _path(fields: dict[str, Any], name: str, dots: bool) -> list[str]:
-    """`a.b[0]` as its keys; a field that is called so in full comes first."""
-    if not dots or name in fields:
-        return [name]
-    return [key for key in re.split(r"[.\[\]]+", name.replace('"', "").replace("'", "")) if key] or [name]
-
-
-def _holder(fields: dict[str, Any], name: str, dots: bool) -> tuple[dict[str, Any] | None, str]:
-    *path, last = _path(fields, name, dots)
-    value: Any = fields
-    for key in path:
-        value = js.member(value, key)
-    return (value if isinstance(value, dict) else None), last
-
-
-def _set(fields: dict[str, Any], name: str, value: Any, dots: bool) -> None:
-    path = _path(fields, name, dots)
-    if {"__proto__", "constructor", "prototype"}.intersection(path):
-        # As in n8n these never become fields: whoever reads the item in JavaScript would trip over them.
-        return
-    holder: Any = fields
-    for key, following in pairwise(path):
-        inner = js.member(holder, key)
-        if not isinstance(inner, dict | list):
-            inner = [] if _index(following) is not None else {}
-            _put(holder, key, inner)
-        holder = inner
-    _put(holder, path[-1], value)
-
-
-def _put(holder: Any, key: str, value: Any) -> None:
-    if isinstance(holder, dict):
-        holder[key] = value
-    elif (index := _index(key)) is not None:
-        holder.extend([None] * (index + 1 - len(holder)))
-        holder[index] = value
-
-
-def _index(key: str) -> int | None:
-    return int(key) if key.isascii() and key.isdigit() and len(key) < 5 else None
-
-
 def _converted(entry: Assignment, where: str, lenient: bool) -> Any:
-    value = entry.value
-    if value is None:
-        return None
-    converted = _CONVERSIONS[entry.type](value)
-    if converted is not _FAILED:
-        return converted
-    if lenient:
-        return value
-    shown = (
-        repr(value) if isinstance(value, str | int | float) else "an array" if isinstance(value, list) else "an object"
-    )
-    raise NodeFailed(f"{where}: field {entry.name!r} should be of type {entry.type}, but is {shown[:200]}")
-
-
-_FAILED = object()
-
-
-def _string(value: Any) -> Any:
-    if isinstance(value, dict | list):
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return js.text(value)
-
-
-def _number(value: Any) -> Any:
-    found = js.number(value)
-    return _FAILED if math.isnan(found) else found
-
-
-def _boolean(value: Any) -> Any:
-    if isinstance(value, str):
-        if value.lower() in ("true", "false"):
-            return value.lower() == "true"
-        if not value.strip():
-            return _FAILED
-    found = js.number(value)
-    return bool(found) if found in (0, 1) else _FAILED
-
-
-def _array(value: Any) -> Any:
-    return _parsed(value, list)
-
-
-def _object(value: Any) -> Any:
-    return None if value == "null" else _parsed(value, dict)
-
-
-def _parsed(value: Any, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
-    if isinstance(value, str):
-        try:
-            value = json.loads(value, strict=False)
-        except (ValueError, RecursionError):
-            return _FAILED
-    return value if isinstance(value, kind) else _FAILED
-
-
-_CONVERSIONS = {"string": _string, "number": _number, "boolean": _boolean, "array": _array, "object": _object}
+    try:
+        return convert(entry.value, entry.type)
+    except ValueError as error:
+        if lenient:
+            return entry.value
+        raise NodeFailed(f"{where}: field {entry.name!r} should be of type {entry.type}, but is {error}") from None
