@@ -122,7 +122,7 @@ class Stack:
     folder: Path
     redis_url: str
     env: dict[str, str] = field(default_factory=dict)
-    module: Sequence[str] = ("convoq.cli.main",)
+    module: Sequence[str] = ("convoq.cli.entry",)
     port: int = field(default_factory=free_port)
     processes: list[Process] = field(default_factory=list)
 

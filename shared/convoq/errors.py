@@ -15,7 +15,8 @@
     │   └── SessionBusy             409 session_busy
     ├── Gone                        410 gone
     ├── Unavailable                 503 unavailable
-    │   └── Overloaded              503 overloaded
+    │   ├── Overloaded              503 overloaded
+    │   └── ShuttingDown            503 shutting_down
     ├── ConfigError                 500 bad_config       (CLI: exit code 2)
     ├── InvalidWorkflow             422 invalid_workflow (all faults of a file at once)
     └── ExecutionFailed             500 execution_failed
@@ -140,6 +141,11 @@ class Unavailable(ConvoqError):
 class Overloaded(Unavailable):
     code = "overloaded"
     public = "Too many messages are waiting at the moment. Please try again shortly."
+
+
+class ShuttingDown(Unavailable):
+    code = "shutting_down"
+    public = "The service is being restarted. The answer goes on: read it again in a moment."
 
 
 class ConfigError(ConvoqError):

@@ -27,6 +27,7 @@ from rq.scripts import _build_hset_args as build_hset_args
 from rq.suspension import WORKERS_SUSPENDED
 from rq.utils import now, utcformat
 from rq.worker import BaseWorker, WorkerStatus
+from rq.worker_registration import register, unregister
 
 __all__ = [
     "PUBSUB_CHANNEL_TEMPLATE",
@@ -42,6 +43,8 @@ __all__ = [
     "build_hset_args",
     "now",
     "parse_payload",
+    "register",
+    "unregister",
     "utcformat",
 ]
 

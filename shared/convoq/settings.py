@@ -40,6 +40,7 @@ class Settings(BaseSettings):
     redis_url: Address = Field(
         "redis://127.0.0.1:6379/0", repr=False, description="Redis or Valkey server (6.2 or newer)"
     )
+    redis_wait_s: float = Field(60.0, ge=0, description="seconds a starting worker waits for Redis to be there")
     prefix: str = Field(
         keys.DEFAULT,
         pattern=f"^{keys.ALLOWED}$",

@@ -118,10 +118,10 @@ async def product() -> AsyncIterator[Product]:
         }
         model = await stack.enter_async_context(python("model", ["-m", "tests.bench.model", str(model_port)]))
         worker = await stack.enter_async_context(
-            python("worker", ["-m", "convoq.cli.main", "worker", "--concurrency", "100"], environment)
+            python("worker", ["-m", "convoq.cli.entry", "worker", "--concurrency", "100"], environment)
         )
         api = await stack.enter_async_context(
-            python("API", ["-m", "convoq.cli.main", "api", "--port", str(api_port)], environment)
+            python("API", ["-m", "convoq.cli.entry", "api", "--port", str(api_port)], environment)
         )
         api_url = f"http://127.0.0.1:{api_port}"
         await _ready(api_url)

@@ -136,7 +136,7 @@ async def running_cluster(folder: Path, sabotage: str | None) -> AsyncIterator[C
     model_port = free_port()
     model = subprocess.Popen([sys.executable, "-m", "tests.chaos.model", str(model_port)], cwd=ROOT)  # noqa: ASYNC220
     environment = {**ENVIRONMENT, "OPENAI_BASE_URL": f"http://127.0.0.1:{model_port}/v1"}
-    module = ("tests.chaos.sabotage", sabotage) if sabotage else ("convoq.cli.main",)
+    module = ("tests.chaos.sabotage", sabotage) if sabotage else ("convoq.cli.entry",)
     stack = Stack(folder, f"redis://127.0.0.1:{proxy.port}", environment, module)
     cluster = Cluster(valkey, proxy, stack, [free_port() for _ in range(APIS)])
     try:

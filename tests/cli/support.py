@@ -18,7 +18,7 @@ import pytest
 from tests.stack import ROOT, until
 
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="no curl here: apt-get install curl")
-COMMAND = (sys.executable, "-m", "convoq.cli.main")
+COMMAND = (sys.executable, "-m", "convoq.cli.entry")
 
 
 def environment(**extra: str) -> dict[str, str]:

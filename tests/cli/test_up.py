@@ -89,10 +89,10 @@ def test_a_second_up_on_the_same_data_is_refused(up: Up) -> None:
 
 
 def test_a_killed_worker_is_reported_and_started_again(up: Up) -> None:
-    killed = up.child("main worker")
+    killed = up.child("entry worker")
     os.kill(killed, signal.SIGKILL)
     until(lambda: "ended with signal SIGKILL; starting it again" in up.stderr, "the loss is told")
-    until(lambda: sum("main worker" in line for line in up.children().values()) == 2, "two workers again")
+    until(lambda: sum("entry worker" in line for line in up.children().values()) == 2, "two workers again")
     assert killed not in up.children()
     assert ask(up) == ANSWER
 
@@ -169,7 +169,7 @@ def test_nothing_outlives_a_killed_up(tmp_path: Path) -> None:
 def test_the_loss_of_the_api_ends_it(tmp_path: Path) -> None:
     with running_up(tmp_path, "--workers", "1") as up:
         children = list(up.children())
-        os.kill(up.child("main api"), signal.SIGKILL)
+        os.kill(up.child("entry api"), signal.SIGKILL)
         assert up.popen.wait(40) == 1
         assert "error: the API ended with signal SIGKILL" in up.stderr
         assert [pid for pid in children if alive(pid)] == []

@@ -206,7 +206,7 @@ def _answers(stack: Stack) -> bool:
 
 def convoq(stack: Stack, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "convoq.cli.main", *arguments],
+        [sys.executable, "-m", "convoq.cli.entry", *arguments],
         cwd=ROOT,
         env={"CONVOQ_REDIS_URL": stack.redis_url, "PATH": "", "COLUMNS": "200"},
         capture_output=True,

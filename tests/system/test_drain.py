@@ -139,6 +139,7 @@ def test_what_outlasts_the_grace_time_ends_with_an_error(stack: Stack, concurren
 
 def test_no_worker_is_not_ready(stack: Stack) -> None:
     until(lambda: answers(stack), "the API")
+    until(lambda: stack.get("/readyz").json["checks"]["redis"] == "ok", "Redis")
     reply = stack.get("/readyz")
     assert (reply.status, reply.json["status"], reply.json["workers"]) == (503, "unavailable", 0)
     assert "convoq worker" in reply.json["checks"]["workers"]

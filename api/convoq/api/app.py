@@ -19,9 +19,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from convoq.api import chat, credentials, executions, health, rest, sessions
+from convoq.api.control import Control
 from convoq.api.cors import PRIVATE, Cors
 from convoq.api.relay import Hub
-from convoq.api.state import State, state_of
+from convoq.api.state import State, settings_of
 from convoq.api.triggers import Triggers
 from convoq.api.words import Words
 from convoq.contract.services import Services
@@ -34,7 +35,7 @@ from convoq.ids import new_execution_id
 from convoq.memory.parts import MemoryParts
 from convoq.memory.pools import Pools
 from convoq.memory.redis_list import RedisMemories
-from convoq.redis import Pipe, async_client, sync_client, unavailable
+from convoq.redis import Arrival, Pipe, async_client, sync_client, unavailable
 from convoq.settings import Settings
 from convoq.store.sessions import SessionStore
 from convoq.store.workflows import WorkflowStore
@@ -80,44 +81,46 @@ ROUTES = [
 ]
 
 
-def create_app(settings: Settings) -> ASGIApp:
+def create_app(settings: Settings, control: Control) -> ASGIApp:
+    """Serves at once. Until Redis is there everything but `/healthz` answers 503."""
+
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         client = async_client(settings.redis_url)
         connection = sync_client(settings.redis_url)
-        async with (
-            Pipe(client, patience_s=settings.redis_patience_s) as pipe,
-            Hub(pipe, async_client(settings.redis_url), settings) as hub,
-        ):
-            store = WorkflowStore(client)
-            queue = ChatQueue(pipe, connection, settings)
-            services = Services(
-                settings,
-                RedisMemories(pipe),
-                http=_no_http,
-                credential=CredentialLookup(settings, pipe),
-                parts=[MemoryParts(pools=Pools(pipe, settings.redis_url))],
-            )
-            takeover = Takeover(pipe, connection, settings)
-            stopper = Stopper(pipe, takeover, settings)
-            app.state.convoq = State(
-                settings,
-                pipe,
-                hub,
-                queue,
-                store,
-                Triggers(store),
-                services,
-                takeover,
-                stopper,
-                SessionStore(pipe, stopper, store, services),
-                asyncio.Semaphore(ADMIT_AT_ONCE),
-            )
-            watch = asyncio.create_task(takeover.watch())
-            yield
-            watch.cancel()
-            await asyncio.gather(watch, return_exceptions=True)
-            await services.close()
+        pipe = Pipe(client, patience_s=settings.redis_patience_s)
+        hub = Hub(pipe, async_client(settings.redis_url), settings)
+        store = WorkflowStore(client)
+        queue = ChatQueue(pipe, connection, settings)
+        services = Services(
+            settings,
+            RedisMemories(pipe),
+            http=_no_http,
+            credential=CredentialLookup(settings, pipe),
+            parts=[MemoryParts(pools=Pools(pipe, settings.redis_url))],
+        )
+        takeover = Takeover(pipe, connection, settings)
+        stopper = Stopper(pipe, takeover, settings)
+        app.state.convoq = state = State(
+            settings,
+            Arrival(settings.redis_url),
+            pipe,
+            hub,
+            queue,
+            store,
+            Triggers(store),
+            services,
+            takeover,
+            stopper,
+            SessionStore(pipe, stopper, store, services),
+            asyncio.Semaphore(ADMIT_AT_ONCE),
+        )
+        work = asyncio.create_task(_work(state, control))
+        control.cut = hub.cut
+        yield
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        await services.close()
         await client.aclose()
         connection.close()
 
@@ -133,6 +136,18 @@ def create_app(settings: Settings) -> ASGIApp:
         },
     )
     return Cors(app)
+
+
+async def _work(state: State, control: Control) -> None:
+    """What the process does besides answering, from Redis's arrival on."""
+    try:
+        await state.arrival.wait()
+        async with state.pipe, state.hub:
+            state.open.set()
+            log.info("api takes messages", host=state.settings.host, port=state.settings.port)
+            await state.takeover.watch()
+    except Exception as error:
+        control.refuse(error)
 
 
 def _no_http() -> NoReturn:
@@ -151,7 +166,7 @@ async def failed(http: HttpRequest, error: Exception) -> Response:
 
 def _words(http: HttpRequest, reference: str) -> Words:
     """Who manages convoq is no stranger."""
-    details = state_of(http).settings.error_details or http.url.path.startswith(PRIVATE)
+    details = settings_of(http).error_details or http.url.path.startswith(PRIVATE)
     return Words(details, reference, of="reference")
 
 

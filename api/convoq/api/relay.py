@@ -11,7 +11,7 @@ from redis.asyncio import Redis as AsyncRedis
 
 from convoq import keys
 from convoq.delivery.entries import Entry, read_log
-from convoq.errors import Gone
+from convoq.errors import Gone, ShuttingDown
 from convoq.redis import Pipe, Subscriber
 from convoq.settings import Settings
 
@@ -35,6 +35,7 @@ class Reader:
         self._behind = False
         self._wake = asyncio.Event()
         self._left = False
+        self._cut = False
         self._deadline = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -81,6 +82,11 @@ class Reader:
         self._left = True
         self._wake.set()
 
+    def cut(self) -> None:
+        """This process ends before the stream does."""
+        self._cut = True
+        self._wake.set()
+
     @property
     def seq(self) -> int:
         """The number of the next chunk for the client."""
@@ -91,8 +97,11 @@ class Reader:
         return self._left
 
     async def next(self, timeout_s: float) -> Entry | None:
-        """The next entry, or None after `timeout_s` without one. Raises `Gone` when the rest cannot be had any more."""
+        """The next entry, or None after `timeout_s` without one. Raises `Gone` when the rest cannot be had any more,
+        and `ShuttingDown` once the stream was cut."""
         while not self._left:
+            if self._cut:
+                raise ShuttingDown("this server is being stopped: the answer goes on and can be read on elsewhere")
             if self._live:
                 entry = self._live.popleft()
                 if not self._live:
@@ -131,7 +140,7 @@ class Reader:
             self._timer = loop.call_at(self._deadline, self._ring)
         self._wake.clear()
         await self._wake.wait()
-        return bool(self._live) or self._behind or self._left
+        return bool(self._live) or self._behind or self._left or self._cut
 
     def _ring(self) -> None:
         loop = asyncio.get_running_loop()
@@ -173,7 +182,7 @@ class Hub:
 
     async def __aenter__(self) -> Self:
         await self._subscriber.__aenter__()
-        await self._subscriber.subscribe(f"{keys.PREFIX}api".encode())  # so that the connection always has a channel
+        self._subscriber.subscribe(f"{keys.PREFIX}api".encode())  # so that the connection always has a channel
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -198,6 +207,12 @@ class Hub:
         readers.discard(reader)
         if not readers and self._readers.pop(channel, None) is not None:
             self._subscriber.unsubscribe(channel)
+
+    def cut(self) -> None:
+        """End all streams here, each with an error that says why."""
+        for readers in self._readers.values():
+            for reader in readers:
+                reader.cut()
 
     def _on_message(self, channel: bytes, data: bytes) -> None:
         for reader in self._readers.get(channel, ()):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from starlette.requests import Request
@@ -14,7 +14,8 @@ from convoq.contract.services import Services
 from convoq.delivery.admission import ChatQueue
 from convoq.delivery.stopping import Stopper
 from convoq.delivery.takeover import Takeover
-from convoq.redis import Pipe
+from convoq.errors import Unavailable
+from convoq.redis import RETRY_AFTER_S, Arrival, Pipe
 from convoq.settings import Settings
 from convoq.store.sessions import SessionStore
 from convoq.store.workflows import WorkflowStore
@@ -22,7 +23,10 @@ from convoq.store.workflows import WorkflowStore
 
 @dataclass(frozen=True, slots=True)
 class State:
+    """`open` once Redis was there: before, `pipe` and `hub` do not work."""
+
     settings: Settings
+    arrival: Arrival
     pipe: Pipe
     hub: Hub
     queue: ChatQueue
@@ -34,7 +38,16 @@ class State:
     sessions: SessionStore
     gate: asyncio.Semaphore
     """In a burst some are let through after the other, lest all are as late as the last."""
+    open: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+def settings_of(http: Request) -> Settings:
+    return cast(State, http.app.state.convoq).settings
 
 
 def state_of(http: Request) -> State:
-    return cast(State, http.app.state.convoq)
+    """For who needs Redis. Raises `Unavailable` until it was there for the first time."""
+    state = cast(State, http.app.state.convoq)
+    if not state.open.is_set():
+        raise Unavailable(f"Redis is not there yet: {state.arrival.trouble}", retry_after=RETRY_AFTER_S)
+    return state

@@ -20,7 +20,7 @@ class Child:
     def __init__(self, name: str, arguments: Sequence[str], environment: Mapping[str, str], fds: Sequence[int]) -> None:
         """`fds` are inherited; the first is the pipe that tells the child of its parent's death."""
         self.name = name
-        self._command = [sys.executable, "-m", "convoq.cli.main", *arguments]
+        self._command = [sys.executable, "-m", "convoq.cli.entry", *arguments]
         self._environment = {**environment, parent.VARIABLE: str(fds[0])}
         self._fds = tuple(fds)
         self._process: asyncio.subprocess.Process | None = None

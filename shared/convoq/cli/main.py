@@ -260,7 +260,3 @@ def main() -> None:
 def _fail(message: str, code: int) -> None:
     typer.echo(f"error: {printable(scrub(message))}", err=True)
     sys.exit(code)
-
-
-if __name__ == "__main__":
-    main()

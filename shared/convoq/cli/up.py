@@ -10,7 +10,7 @@ import shlex
 import signal
 import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from convoq.cli.connect import connected, made_encryption_key, names_redis
 from convoq.cli.definitions import demo_workflow, read_workflows
 from convoq.engine.workflow import Workflow
 from convoq.errors import ConfigError, ConvoqError
+from convoq.process import Stop, StopAsked
 from convoq.settings import Settings
 from convoq.store.workflows import WorkflowStore
 
@@ -50,25 +51,21 @@ class Up:
 
     async def run(self) -> None:
         """Until SIGINT, SIGTERM or SIGHUP; a second one hurries. Raises `ConvoqError` where it cannot go on."""
-        stop, hurry = asyncio.Event(), asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, lambda: hurry.set() if stop.is_set() else stop.set())
+        stop = Stop(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         own = [workflow for file in self.files for workflow in read_workflows(file)]
-        async with self._redis(stop) as (url, users_fd, valkey):
-            paths = await _import(url, own)
-            watch_fd, alive_fd = os.pipe()
-            try:
-                await self._serve(url, paths, [watch_fd, *users_fd], valkey, stop, hurry)
-            finally:
-                os.close(alive_fd)
-                os.close(watch_fd)
+        with suppress(StopAsked):
+            async with self._redis(stop) as (url, users_fd, valkey):
+                paths = await stop.or_result(_import(url, own))
+                watch_fd, alive_fd = os.pipe()
+                try:
+                    await self._serve(paths, [watch_fd, *users_fd], valkey, stop)
+                finally:
+                    os.close(alive_fd)
+                    os.close(watch_fd)
         say("stopped")
 
     @asynccontextmanager
-    async def _redis(
-        self, stop: asyncio.Event
-    ) -> AsyncIterator[tuple[str, Sequence[int], embedded.EmbeddedValkey | None]]:
+    async def _redis(self, stop: Stop) -> AsyncIterator[tuple[str, Sequence[int], embedded.EmbeddedValkey | None]]:
         """The server's URL, what children must inherit, and the server where it is ours."""
         if names_redis(self.settings):
             yield self.settings.redis_url, [], None
@@ -76,7 +73,7 @@ class Up:
         read_fd, write_fd = os.pipe()
         valkey = embedded.EmbeddedValkey(self.data)
         try:
-            await valkey.start(read_fd)
+            await stop.or_result(valkey.start(read_fd))
             yield embedded.redis_url(self.data), [write_fd], valkey
         finally:
             await valkey.stop()
@@ -90,27 +87,22 @@ class Up:
         return {"CONVOQ_ENCRYPTION_KEY": made_encryption_key(self.data)}
 
     async def _serve(
-        self,
-        url: str,
-        paths: Sequence[str],
-        fds: Sequence[int],
-        valkey: embedded.EmbeddedValkey | None,
-        stop: asyncio.Event,
-        hurry: asyncio.Event,
+        self, paths: Sequence[str], fds: Sequence[int], valkey: embedded.EmbeddedValkey | None, stop: Stop
     ) -> None:
         environment = {
             "CONVOQ_LOG_LEVEL": "warning",
             "CONVOQ_ERROR_DETAILS": "true",
             **os.environ,
-            "CONVOQ_REDIS_URL": url,
             **self._encryption_key(valkey),
             "CONVOQ_HOST": self.settings.host,
             "CONVOQ_PORT": str(self.settings.port),
         }
+        if valkey is not None:
+            environment["CONVOQ_REDIS_URL"] = embedded.redis_url(self.data)
         api = Child("the API", ["api"], environment, fds)
         workers = [Child(f"worker {n + 1}", ["worker"], environment, fds) for n in range(self.workers)]
         keepers: list[asyncio.Task[None]] = []
-        stopped = asyncio.create_task(stop.wait())
+        stopped = asyncio.create_task(stop.asked.wait())
         try:
             for child in (api, *workers):
                 await child.start()
@@ -133,7 +125,7 @@ class Up:
             for task in (stopped, *keepers):
                 task.cancel()
             say("stopping: running answers are finished first; press Ctrl-C again to hurry")
-            for name in await stop_all([api, *workers], self.settings.drain_s + 10, hurry):
+            for name in await stop_all([api, *workers], self.settings.drain_s + 10, stop.hurried):
                 say(f"{name} did not end in time and was killed")
 
     async def _ready(self) -> None:

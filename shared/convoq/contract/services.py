@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from convoq.contract.binary import BinaryStore, LocalBinaries
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from convoq.settings import Settings
 
 T = TypeVar("T")
+
+CLOSE_S = 0.3
+"""How long the end of a process waits for a part: a database that is away must not keep it alive."""
 
 
 class OpenMemory(Protocol):
@@ -88,7 +93,9 @@ class Services:
         return found
 
     async def close(self) -> None:
-        """Close the parts that have something to close (`async close()`)."""
+        """Close the parts that have something to close (`async close()`); none is waited for long."""
         for part in self._parts.values():
             if (close := getattr(part, "close", None)) is not None:
-                await close()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(CLOSE_S):
+                        await close()

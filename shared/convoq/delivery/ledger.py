@@ -2,7 +2,8 @@
 
 RQ 3's `perform_job` writes each step by its own synchronous call; what it writes is kept here, so `rq info`, the
 registries, results and worker statistics stay true. Followed: `rq/executions.py` `prepare_execution`,
-`rq/worker/base.py` `prepare_job_execution`, `maintain_heartbeats`, `handle_job_success`, `handle_job_failure`.
+`rq/worker/base.py` `register_birth`, `register_death`, `prepare_job_execution`, `maintain_heartbeats`,
+`handle_job_success`, `handle_job_failure`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,18 @@ from redis.client import Pipeline
 
 from convoq.delivery.entries import Status
 from convoq.redis import Argument
-from convoq.rq import BaseWorker, Execution, Job, JobStatus, Queue, now
+from convoq.rq import (
+    BaseWorker,
+    Execution,
+    Job,
+    JobStatus,
+    Queue,
+    WorkerStatus,
+    now,
+    register,
+    unregister,
+    utcformat,
+)
 
 
 def words(pipeline: Pipeline) -> list[Argument]:
@@ -33,6 +45,27 @@ def started(worker: BaseWorker, job: Job) -> tuple[Execution, list[Argument]]:
     job.prepare_for_execution(worker.name, pipeline)
     worker.executions[execution.id] = execution
     return execution, words(pipeline)
+
+
+def born(worker: BaseWorker) -> list[Argument]:
+    """The worker is there."""
+    pipeline = worker.connection.pipeline()
+    worker.birth_date = worker.last_heartbeat = now()
+    worker.set_state(WorkerStatus.STARTED, pipeline)
+    pipeline.hset(worker.key, mapping=worker.serialize())
+    register(worker, pipeline)
+    pipeline.expire(worker.key, worker.worker_ttl + 60)
+    return words(pipeline)
+
+
+def died(worker: BaseWorker) -> list[Argument]:
+    """The worker ends."""
+    pipeline = worker.connection.pipeline()
+    unregister(worker, pipeline)
+    pipeline.hset(worker.key, "death", utcformat(now()))
+    pipeline.expire(worker.key, 60)
+    pipeline.delete(worker.executions_key)
+    return words(pipeline)
 
 
 def beat(worker: BaseWorker) -> list[Argument]:

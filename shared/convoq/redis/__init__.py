@@ -3,6 +3,7 @@
 Both come back after a failure. Everything else of convoq reaches Redis through this room, and imports from here.
 """
 
+from convoq.redis.arrival import Arrival
 from convoq.redis.clients import async_client, sync_client
 from convoq.redis.connection import CONNECT_ERRORS, RECONNECT_S, REPLY_TIMEOUT_S
 from convoq.redis.pipe import Argument, Pipe
@@ -17,6 +18,7 @@ __all__ = [
     "REPLY_TIMEOUT_S",
     "RETRY_AFTER_S",
     "Argument",
+    "Arrival",
     "Pipe",
     "Script",
     "Subscriber",

@@ -12,6 +12,7 @@ from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import AuthenticationError, ConnectionError, ReadOnlyError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
 
+from convoq.redis.reasons import reason
 from convoq.redis.refusals import refusal
 
 log = structlog.get_logger()
@@ -49,6 +50,7 @@ class Connected:
         self._label = label
         self._connection: AbstractConnection | None = None
         self._failures = 0
+        self.away: str | None = None
 
     async def use(self) -> AbstractConnection:
         if self._connection is None:
@@ -71,6 +73,7 @@ class Connected:
         if self._failures:
             log.info("redis connection is back", connection=self._label, failures=self._failures)
             self._failures = 0
+            self.away = None
 
     async def drop(self, error: BaseException | None = None) -> None:
         connection, self._connection = self._connection, None
@@ -80,6 +83,7 @@ class Connected:
             if self._failures == 0:
                 log.warning("redis connection lost", connection=self._label, error=repr(error))
             self._failures += 1
+            self.away = reason(error)
 
     async def pause(self) -> None:
         await asyncio.sleep(RECONNECT_S[min(self._failures, len(RECONNECT_S)) - 1])

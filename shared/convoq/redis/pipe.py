@@ -37,6 +37,8 @@ REFUSED_S = (0.05, 0.1, 0.25, 0.5)
 AGAIN_S = (0.3, 0.3, 0.3, 0.3)
 """The journal is written so many times, this far apart, before anything else is sent: what one process wrote may have
 depended on what another one did, and all come back within `RECONNECT_S`."""
+CLOSE_S = 0.25
+"""How long the end of a process waits for the replies to what it has sent last."""
 
 
 @dataclass(slots=True, eq=False)
@@ -94,7 +96,8 @@ class Pipe:
 
     async def __aexit__(self, *exc: object) -> None:
         assert self._task is not None
-        await asyncio.wait({self.send("PING")}, timeout=1.0)  # replies come in order: all before it is answered
+        if (self.trouble or self.away) is None:
+            await asyncio.wait({self.send("PING")}, timeout=CLOSE_S)  # replies come in order: all before it is answered
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         await self._connected.drop()
@@ -103,6 +106,11 @@ class Pipe:
     def trouble(self) -> str | None:
         """What the server refuses with now, in its words."""
         return next((call.said for call in chain(self._refused, self._unanswered, self._waiting) if call.said), None)
+
+    @property
+    def away(self) -> str | None:
+        """Why the server does not answer, in a few words; None once it has answered again."""
+        return self._connected.away
 
     def send(self, *arguments: Argument) -> asyncio.Future[Any]:
         """Queue a command; the future gets its reply. Commands are applied in the order of the calls, but for those

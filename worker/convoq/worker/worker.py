@@ -7,6 +7,7 @@ import os
 import secrets
 import signal
 import socket
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any, cast
@@ -23,19 +24,21 @@ from convoq.delivery.admission import MsgpackSerializer, Request, join
 from convoq.delivery.finish import Finisher
 from convoq.delivery.takeover import Takeover
 from convoq.errors import Fenced, Stopped, WorkerLost
-from convoq.redis import CONNECT_ERRORS, REPLY_TIMEOUT_S, Argument, Pipe, async_client, load_script
+from convoq.process import Stop
+from convoq.redis import CONNECT_ERRORS, REPLY_TIMEOUT_S, Argument, Pipe, Subscriber, async_client, load_script
 from convoq.rq import WORKERS_SUSPENDED, BaseWorker, Execution, Job, WorkerStatus, parse_payload
 from convoq.settings import Settings
 from convoq.worker.job import Claim, Result, RunJob
 
 log = structlog.get_logger()
 
-DEQUEUE_S = 1
+DEQUEUE_S = 0.3
 """How long one BLMOVE blocks: also the longest that an idle worker takes to notice a stop."""
-TAKES_JOBS_S = 5 * DEQUEUE_S
+LET_GO_S = 0.2
+"""What a stopping worker waits for a server that is silent. Jobs it may have sent are found by others (strays)."""
+TAKES_JOBS_S = 5.0
 """A worker whose last look at the queue is older than this does not count as one that takes jobs."""
 STOPPED = "stopped on request"
-COMMANDS_PAUSE_S = 1.0
 WORKER_TTL_S = 30
 """RQ forgets a worker that was killed 60 s after this."""
 HEARTBEAT_S = 10.0
@@ -63,72 +66,81 @@ class AsyncWorker(BaseWorker):
             connection=connection,
             serializer=MsgpackSerializer,
             worker_ttl=WORKER_TTL_S,
+            prepare_for_work=False,  # it would ask the server, and wait for it
         )
+        self.hostname, self.pid = socket.gethostname(), os.getpid()
         self.settings = settings
         self._run_job = run
         self._running: dict[str, Running] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._free = asyncio.Semaphore(settings.concurrency)
         self._resumed = asyncio.Event()
-        self._draining = asyncio.Event()
-        self._hurried = asyncio.Event()
         self._strays: dict[bytes, float] = {}
         self._claim_script, self._record = load_script("claim"), load_script("record")
         self._renew = load_script("renew")
         self._hand_back_script, self._beat = load_script("hand_back"), load_script("beat")
         self._last_took = 0.0
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._maintenance: threading.Thread | None = None
 
     # --- the story -----------------------------------------------------------------------------------------------
 
     def work(self, *args: Any, **kwargs: Any) -> bool:
         raise NotImplementedError("AsyncWorker runs in an event loop: await serve()")
 
-    async def serve(self, pipe: Pipe) -> None:
+    async def serve(self, pipe: Pipe, stop: Stop) -> None:
         """Start, take jobs until told to stop, drain, stop."""
-        self._loop = asyncio.get_running_loop()
-        self._pipe = pipe
+        self._pipe, self._stop = pipe, stop
         self._finisher = Finisher(pipe, self.connection, self.settings)
         self._takeover = Takeover(pipe, self.connection, self.settings)
-        await asyncio.to_thread(self.bootstrap, "WARNING")
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._loop.add_signal_handler(number, self.drain)
+        self._note(ledger.born(self))
         self._resumed.set()
         chores = [asyncio.create_task(self._upkeep()), asyncio.create_task(self._takeover.watch())]
-        log.info("worker started", name=self.name, queue=self.settings.queue, concurrency=self.settings.concurrency)
-        try:
-            await self._take_jobs()
-            await self._drain()
-        finally:
-            for chore in chores:
-                chore.cancel()
-            await asyncio.gather(*chores, *self._tasks, return_exceptions=True)
-            await asyncio.to_thread(self.teardown)
-            for number in (signal.SIGTERM, signal.SIGINT):  # one more, now, must not make a failure of a good end
-                self._loop.remove_signal_handler(number)
-                signal.signal(number, signal.SIG_IGN)
-            log.info("worker stopped", name=self.name)
+        commands = Subscriber(async_client(self.settings.redis_url), self._on_command, lambda: None)
+        async with commands:
+            commands.subscribe(self.pubsub_channel_name.encode())
+            log.info("worker started", name=self.name, queue=self.settings.queue, concurrency=self.settings.concurrency)
+            try:
+                await self._take_jobs_until_asked()
+                await self._drain()
+            finally:
+                for task in (*chores, *self._tasks):
+                    task.cancel()
+                await asyncio.wait({*chores, *self._tasks}, timeout=LET_GO_S)
+                self._note(ledger.died(self))
+                log.info("worker stopped", name=self.name)
 
-    def drain(self) -> None:
-        """Take no more jobs. Called again, give what runs no more time either."""
-        if self._draining.is_set():
-            self._hurried.set()
-        self._draining.set()
-        self._resumed.set()
-        self._free.release()  # where all places are taken, nobody may wait for one before the grace time begins
+    def _note(self, words: list[Argument]) -> None:
+        """Apply RQ's commands about the worker itself, without waiting for it."""
+
+        def noted(reply: asyncio.Future[Any]) -> None:
+            if not reply.cancelled() and (error := reply.exception()) is not None:
+                log.warning("rq was not told of this worker", error=repr(error))
+
+        self._pipe.start(self._beat, [], [len(words), *words]).add_done_callback(noted)
 
     # --- taking jobs ---------------------------------------------------------------------------------------------
+
+    async def _take_jobs_until_asked(self) -> None:
+        taking, asked = asyncio.create_task(self._take_jobs()), asyncio.create_task(self._stop.asked.wait())
+        await asyncio.wait({taking, asked}, return_when=asyncio.FIRST_COMPLETED)
+        self._resumed.set()
+        self._free.release()  # where all places are taken, nobody may wait for one before the grace time begins
+        await asyncio.wait({taking}, timeout=DEQUEUE_S + LET_GO_S)
+        asked.cancel()
+        if taking.done():
+            taking.result()
+        taking.cancel()
 
     async def _take_jobs(self) -> None:
         client = async_client(self.settings.redis_url, socket_timeout=DEQUEUE_S + 4)
         try:
-            while not self._draining.is_set():
+            while not self._stop.asked.is_set():
                 await self._resumed.wait()
                 await self._free.acquire()
-                job_id = None if self._draining.is_set() else await self._dequeue(client)
+                job_id = None if self._stop.asked.is_set() else await self._dequeue(client)
                 if job_id is None:
                     self._free.release()
-                elif self._draining.is_set():
+                elif self._stop.asked.is_set():
                     await self._hand_back(job_id)
                 else:
                     task = asyncio.create_task(self._execute(job_id), name=f"execution {job_id}")
@@ -140,7 +152,7 @@ class AsyncWorker(BaseWorker):
     async def _dequeue(self, client: AsyncRedis) -> str | None:
         queue = self.queues[0]
         try:
-            found = await client.blmove(queue.key, queue.intermediate_queue_key, DEQUEUE_S, "LEFT", "RIGHT")
+            found = await client.blmove(queue.key, queue.intermediate_queue_key, cast(int, DEQUEUE_S), "LEFT", "RIGHT")
         except (RedisError, RuntimeError, *CONNECT_ERRORS) as error:
             # Also UNBLOCKED, from a master that became a replica, and uvloop's RuntimeError for a closed connection.
             log.warning("cannot take jobs", error=repr(error))
@@ -248,17 +260,23 @@ class AsyncWorker(BaseWorker):
                         beat_at = loop.time() + HEARTBEAT_S
                         await self._heartbeat()
                 if self.should_run_maintenance_tasks:
-                    await asyncio.to_thread(self.run_maintenance_tasks)
+                    self._maintain()
             except (TimeoutError, *CONNECT_ERRORS) as error:
                 log.warning("upkeep is late", error=repr(error))
             except Exception:  # a worker that renews no leases any more must not go on taking jobs
                 log.exception("upkeep failed")
             await asyncio.sleep(self.settings.lease_s / 3)
 
+    def _maintain(self) -> None:
+        """RQ's maintenance, which waits for the server in its own way. No end of this process waits for it."""
+        if self._maintenance is None or not self._maintenance.is_alive():
+            self._maintenance = threading.Thread(target=self.run_maintenance_tasks, name="rq-maintenance", daemon=True)
+            self._maintenance.start()
+
     async def _renew_leases(self) -> None:
         """Say that this worker takes jobs (if it does), and renew what it runs."""
         looked = asyncio.get_running_loop().time() - self._last_took < TAKES_JOBS_S
-        takes_jobs = (looked or self._free.locked()) and not self._draining.is_set()
+        takes_jobs = (looked or self._free.locked()) and not self._stop.asked.is_set()
         words: list[Argument] = []
         for job_id, running in self._running.items():
             words += (job_id, running.claim.token)
@@ -285,7 +303,7 @@ class AsyncWorker(BaseWorker):
 
     async def _follow_suspension(self) -> None:
         """`rq suspend` and `rq resume`."""
-        suspended = bool(await self._pipe.command("EXISTS", WORKERS_SUSPENDED)) and not self._draining.is_set()
+        suspended = bool(await self._pipe.command("EXISTS", WORKERS_SUSPENDED)) and not self._stop.asked.is_set()
         if suspended and self._resumed.is_set():
             log.info("worker suspended, run `rq resume` to resume")
             self._resumed.clear()
@@ -309,12 +327,18 @@ class AsyncWorker(BaseWorker):
             arguments += [running.claim.token, len(words), *words]
         await self._pipe.run(self._beat, [keys.execution(job_id) for job_id in self._running], arguments)
 
+    def run_maintenance_tasks(self) -> None:
+        try:
+            super().run_maintenance_tasks()  # type: ignore[no-untyped-call]
+        except Exception as error:
+            log.warning("rq's maintenance failed", error=repr(error))
+
     # --- stopping ------------------------------------------------------------------------------------------------
 
     async def _drain(self) -> None:
         """Let what runs finish within the grace time; end what does not."""
         deadline = asyncio.get_running_loop().time() + self.settings.drain_s
-        hurried = asyncio.create_task(self._hurried.wait())
+        hurried = asyncio.create_task(self._stop.hurried.wait())
         while self._tasks and not hurried.done():
             left = deadline - asyncio.get_running_loop().time()
             if left <= 0:
@@ -326,27 +350,24 @@ class AsyncWorker(BaseWorker):
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=REPLY_TIMEOUT_S)
 
-    # --- RQ's commands (they arrive in its pub/sub thread) -------------------------------------------------------
+    # --- RQ's commands -------------------------------------------------------------------------------------------
+
+    def _on_command(self, channel: bytes, data: bytes) -> None:
+        try:
+            self.handle_payload({"data": data})
+        except Exception as error:  # anybody can publish anything there
+            log.warning("a command was not understood", error=repr(error))
 
     def handle_payload(self, message: Any) -> None:
         payload = parse_payload(message)
         if payload["command"] == "stop-job":
-            self._stop(payload.get("job_id", ""), payload.get("reason", STOPPED))
+            self.stop_execution(payload.get("job_id", ""), payload.get("reason", STOPPED))
         else:
             super().handle_payload(message)  # type: ignore[no-untyped-call]
 
-    def _pubsub_exception_handler(self, exc: Exception, pubsub: Any, pubsub_thread: Any) -> None:
-        """RQ's own lets the thread die on a timeout: this worker would be deaf to commands from then on."""
-        log.warning("the command channel was cut", error=repr(exc))
-        time.sleep(COMMANDS_PAUSE_S)
-
     def request_stop_execution(self, execution_id: str) -> None:
         if execution := self.executions.get(execution_id):
-            self._stop(execution.job_id, STOPPED)
-
-    def _stop(self, job_id: str, reason: str) -> None:
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(self.stop_execution, job_id, reason)
+            self.stop_execution(execution.job_id, STOPPED)
 
     def stop_execution(self, job_id: str, reason: str) -> None:
         if running := self._running.get(job_id):
