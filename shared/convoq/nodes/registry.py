@@ -42,6 +42,12 @@ NODES: Mapping[str, str] = {
     "n8n-nodes-base.set": "data.edit_fields:EditFieldsNode",
     # agents and chains
     f"{LANGCHAIN}.agent": "agents.agent:AgentNode",
+    f"{LANGCHAIN}.chainLlm": "chains.basic_llm:BasicLLMNode",
+    f"{LANGCHAIN}.chainRetrievalQa": "chains.retrieval_qa:RetrievalQANode",
+    f"{LANGCHAIN}.chainSummarization": "chains.summarization:SummarizationNode",
+    f"{LANGCHAIN}.informationExtractor": "chains.information_extractor:InformationExtractorNode",
+    f"{LANGCHAIN}.sentimentAnalysis": "chains.sentiment_analysis:SentimentAnalysisNode",
+    f"{LANGCHAIN}.textClassifier": "chains.text_classifier:TextClassifierNode",
     # models
     f"{LANGCHAIN}.lmChatOpenAi": "models.openai_chat:OpenAIChatModelNode",
     f"{LANGCHAIN}.lmChatAnthropic": "models.anthropic:AnthropicModelNode",
@@ -59,6 +65,9 @@ NODES: Mapping[str, str] = {
     "convoq.lmChatMock": "models.mock_chat:MockChatModelNode",
     f"{LANGCHAIN}.lmChatMock": "models.mock_chat:MockChatModelNode",
     # output parsers
+    f"{LANGCHAIN}.outputParserAutofixing": "parsers.autofixing:AutofixingParserNode",
+    f"{LANGCHAIN}.outputParserItemList": "parsers.item_list:ItemListParserNode",
+    f"{LANGCHAIN}.outputParserStructured": "parsers.structured:StructuredParserNode",
     # tools
     f"{LANGCHAIN}.agentTool": "agents.agent_tool:AgentToolNode",
     f"{LANGCHAIN}.toolSerpApi": "tools.serp_api:SerpApiNode",

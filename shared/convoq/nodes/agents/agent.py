@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from convoq.contract.connections import MEMORY, MODEL, TOOL, ConnectionType
+from convoq.contract.connections import MEMORY, MODEL, OUTPUT_PARSER, TOOL, ConnectionType
 from convoq.contract.context import RunContext, Supplied
 from convoq.contract.items import Item
 from convoq.contract.memory import Memory
@@ -20,6 +20,7 @@ from convoq.memory.tokens import count_turn, how
 from convoq.memory.window import FittedView
 from convoq.models.asking import Asking
 from convoq.models.speech import Speech
+from convoq.nodes.agents.final_answer import instructions
 from convoq.nodes.agents.loop import AgentLoop
 
 DEFAULT_SYSTEM_MESSAGE = "You are a helpful assistant"
@@ -65,8 +66,6 @@ class AgentNode(MainNode[AgentParameters]):
 
 async def answer_item(ctx: RunContext[AgentParameters], index: int) -> Item:
     parameters = await ctx.parameters(index)
-    if parameters.has_output_parser:
-        raise NodeFailed("parameter 'hasOutputParser': output parsers are not supported yet; turn it off")
     if parameters.agent == "sqlAgent":
         raise NodeFailed("parameter 'agent': the SQL agent is not supported; use a tools agent")
     options = parameters.options
@@ -77,7 +76,12 @@ async def answer_item(ctx: RunContext[AgentParameters], index: int) -> Item:
     if parameters.needs_fallback and len(models) < 2:
         raise NodeFailed("parameter 'needsFallback' is on, but no second chat model is connected")
     memories = await ctx.supplied(MEMORY, index)
-    speech = Speech(ctx, index, text=options.enable_streaming)
+    parsers = await ctx.supplied(OUTPUT_PARSER, index) if parameters.has_output_parser else ()
+    if parameters.has_output_parser and not parsers:
+        raise NodeFailed("parameter 'hasOutputParser' is on, but no output parser is connected")
+    parser = parsers[0].value if parsers else None
+    # an answer that is read by a parser is not one to be read word by word
+    speech = Speech(ctx, index, text=options.enable_streaming and parser is None)
     loop = AgentLoop(
         ctx=ctx,
         item_index=index,
@@ -85,9 +89,13 @@ async def answer_item(ctx: RunContext[AgentParameters], index: int) -> Item:
         tools=await ctx.supplied(TOOL, index),
         memory=_memory(memories, options.max_tokens_from_memory, models[0].value.name),
         max_iterations=options.max_iterations,
+        parser=parser,
     )
-    reply = await loop.run(_text(options.system_message), prompt)
-    output: dict[str, Any] = {"output": reply.text}
+    system = _text(options.system_message)
+    if parser is not None:
+        system = "\n\n".join(filter(None, (system, instructions(parser))))
+    reply = await loop.run(system, prompt)
+    output: dict[str, Any] = {"output": reply.text if parser is None or reply.withheld else loop.value}
     if reply.cut:
         output["finishReason"] = reply.cut
     if options.return_intermediate_steps:

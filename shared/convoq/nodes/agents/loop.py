@@ -12,10 +12,12 @@ import msgspec
 from convoq.contract.context import RunContext, Supplied
 from convoq.contract.memory import History, Memory, Step, ToolUse, Turn
 from convoq.contract.model import AssistantMessage, Message, SystemMessage, ToolCall, ToolSpec, UserMessage
+from convoq.contract.parser import OutputParser
 from convoq.contract.tool import Tool, tool_name, unique_names
 from convoq.errors import NodeFailed, ToolFailed, TooManyIterations
 from convoq.models.asking import SHOWN_CHARS, Asking
 from convoq.models.hearing import Reply
+from convoq.nodes.agents.final_answer import as_text, final_tool, final_value, is_final
 
 MAX_RESULT_CHARS = 100_000
 """Of all tool results of one turn together."""
@@ -31,6 +33,9 @@ class AgentLoop:
     tools: Sequence[Supplied[Tool]]
     memory: Supplied[Memory] | None
     max_iterations: int
+    parser: OutputParser | None = None
+    value: Any = None
+    """What the parser made of the final answer."""
     steps: list[Step] = field(default_factory=list)
     _named: dict[str, Supplied[Tool]] = field(default_factory=dict)
     _specs: list[ToolSpec] = field(default_factory=list)
@@ -41,6 +46,8 @@ class AgentLoop:
         for name, spec, supplied in zip(unique_names([spec.name for spec in specs]), specs, self.tools, strict=True):
             self._named[name] = supplied
             self._specs.append(ToolSpec(name, spec.description, spec.parameters))
+        if self.parser is not None and (final := final_tool(self.parser)) is not None:
+            self._specs.append(final)
 
     async def run(self, system: str, prompt: str) -> Reply:
         """The final answer, remembered before the client is told that it is whole. A turn that fails leaves no trace,
@@ -82,9 +89,13 @@ class AgentLoop:
     async def _answer(self, messages: list[Message], prompt: str, started: float) -> Reply:
         for iteration in range(1, self.max_iterations + 1):
             reply = await self.asking.ask(messages, self._specs)
-            if not reply.calls:
+            if not reply.calls or (self.parser is not None and is_final(reply)):
+                text = reply.text
+                if self.parser is not None and not reply.withheld:
+                    self.value = await final_value(self.parser, reply)
+                    text = as_text(self.value)
                 if not reply.withheld:
-                    await self._remember(self._turn(prompt, reply.text, started))
+                    await self._remember(self._turn(prompt, text, started))
                 await self.asking.end(reply)
                 return reply
             await self.asking.end(reply)
