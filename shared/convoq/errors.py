@@ -32,6 +32,9 @@
         │   ├── ToolFailed          500 tool_failed
         │   ├── MemoryFailed        500 memory_failed
         │   ├── StoreFailed         502 store_failed     (a vector store)
+        │   ├── RequestFailed       502 request_failed   (an HTTP request of a node)
+        │   │   ├── EgressRefused   403 egress_refused   (an address that nodes may not connect to)
+        │   │   └── ResponseTooLarge 502 response_too_large
         │   ├── OutputNotParsed     500 output_not_parsed
         │   ├── BinaryGone          410 binary_gone
         │   ├── BinaryTooLarge      413 binary_too_large
@@ -208,6 +211,20 @@ class CredentialMissing(NodeFailed):
 
 class StoreFailed(NodeFailed):
     status, code = 502, "store_failed"
+
+
+class RequestFailed(NodeFailed):
+    """`details["http_status"]` is the answer's status, where there was one."""
+
+    status, code = 502, "request_failed"
+
+
+class EgressRefused(RequestFailed):
+    status, code = 403, "egress_refused"
+
+
+class ResponseTooLarge(RequestFailed):
+    code = "response_too_large"
 
 
 class OutputNotParsed(NodeFailed):

@@ -96,6 +96,11 @@ class Settings(BaseSettings):
     code_timeout_s: float = Field(10.0, gt=0, description="seconds of processor time a Code node may take")
     sandbox_memory_mb: int = Field(128, ge=32, description="memory an expression or a Code node may take, MB")
     sandbox_processes: int = Field(4, ge=1, le=64, description="sandbox processes of a worker at most, of each kind")
+    egress_allow: str = Field(
+        "",
+        description="what nodes may connect to besides public addresses: host names, .suffixes, networks, `private`",
+    )
+    egress_max_bytes: int = Field(16 << 20, ge=1024, description="largest answer that a node reads of a server, bytes")
     credentials_file: str | None = Field(
         None,
         validation_alias=AliasChoices("CONVOQ_CREDENTIALS", "credentials_file"),

@@ -14,6 +14,7 @@ from convoq.contract.execution import ExecutionInfo
 from convoq.contract.items import Item
 from convoq.contract.services import Services
 from convoq.credentials.lookup import CredentialLookup
+from convoq.egress.session import Egress
 from convoq.engine.answer import close_stream
 from convoq.engine.hooks import Hooks, StreamChunk
 from convoq.engine.run import WorkflowRun
@@ -47,7 +48,7 @@ async def run_file(settings: Settings, file: Path, message: str, session: str, *
         open_memory=memories,
         http=session_of_process,
         credential=CredentialLookup(settings),
-        parts=[MemoryParts(folds=LocalFolds(memories)), Sandbox.of(settings)],
+        parts=[MemoryParts(folds=LocalFolds(memories)), Sandbox.of(settings), Egress.of(settings)],
     )
     hooks = Hooks(send_chunk=_Lines() if as_json else _show)
     info = ExecutionInfo(

@@ -19,6 +19,7 @@ from convoq.contract.model import CallDelta, Delta, Finish, Message, Model, Mode
 from convoq.contract.node import AnyNode, SubNode
 from convoq.contract.parameters import Parameters
 from convoq.contract.services import Services
+from convoq.egress.session import Egress
 from convoq.engine.run import WorkflowRun
 from convoq.engine.wait_here import wait_here
 from convoq.engine.workflow import Workflow
@@ -50,7 +51,14 @@ async def try_out(workflow: Workflow, settings: Settings, message: str) -> Trial
     """What becomes of `message`, sent to the workflow's first chat."""
     types = {name: _stand_in(node) for name, node in workflow.types.items()}
     tried = dataclasses.replace(workflow, types=types)
-    services = Services(settings, LocalMemories(), _no_network, credential=_any_credential, workflow=_no_other)
+    services = Services(
+        settings,
+        LocalMemories(),
+        _no_network,
+        credential=_any_credential,
+        workflow=_no_other,
+        parts=[Egress(open_session=_no_network)],
+    )
     session = new_execution_id()
     info = ExecutionInfo(session, 1, workflow.id, workflow.name, session, "manual", services.clock())
     run = WorkflowRun(tried, info, services, sleep=_at_once)
@@ -93,7 +101,14 @@ async def _no_other(workflow: object) -> NoReturn:
 
 
 async def _any_credential(kind: str, reference: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"apiKey": "trial", "accessToken": "trial", "host": "localhost", "user": "trial", "password": "trial"}
+    return _Anything(host="localhost", accessToken="trial", json="{}")
+
+
+class _Anything(dict[str, str]):
+    """A credential that has every field."""
+
+    def __missing__(self, name: str) -> str:
+        return "trial"
 
 
 def _stand_in(node: AnyNode) -> AnyNode:

@@ -75,8 +75,9 @@ class Context(Protocol[P_co]):
         """The parameters with their expressions evaluated on that item. Raises `ExpressionFailed`, `BadParameter`."""
         ...
 
-    async def evaluate(self, template: object, item_index: int = 0) -> Any:
-        """One value, or a structure of them, with its expressions evaluated on that item."""
+    async def evaluate(self, template: object, item_index: int = 0, variables: Mapping[str, Any] | None = None) -> Any:
+        """One value, or a structure of them, with its expressions evaluated on that item. `variables` are further names
+        that they may use (`$response`)."""
         ...
 
     async def evaluate_with(self, template: object, arguments: Mapping[str, Any], item_index: int) -> Any:

@@ -69,6 +69,9 @@ class Parameters(BaseModel):
         hide_input_in_errors=True,
     )
 
+    deferred: ClassVar[tuple[str, ...]] = ()
+    """Dotted paths of parameters whose expressions the node evaluates itself, when it is time for them."""
+
     _conditional: ClassVar[tuple[tuple[tuple[str, ...], dict[str, Any]], ...]] = ()
 
     @classmethod
@@ -112,6 +115,23 @@ class Parameters(BaseModel):
                     (given[known] for known in names if known in given), info.get_default(call_default_factory=True)
                 )
         return given.get(name)
+
+    @classmethod
+    def set_aside(cls, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Apart: what is evaluated before the node runs, and the `deferred` ones, of the same nesting."""
+        now, later = dict(given), dict[str, Any]()
+        for path in cls.deferred:
+            holder, aside = now, later
+            *way, last = path.split(".")
+            for name in way:
+                if not isinstance(inner := holder.get(name), dict):
+                    break
+                holder[name] = holder = dict(inner)
+                aside = aside.setdefault(name, {})
+            else:
+                if last in holder:
+                    aside[last] = holder.pop(last)
+        return now, later
 
     @classmethod
     def unknown(cls, given: Mapping[str, Any]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from convoq.contract.run_data import NodeRun, Tokens
 from convoq.contract.services import Services
 from convoq.contract.waiting import Wait
 from convoq.engine.plan import Step
-from convoq.engine.scope import ItemScope
+from convoq.engine.scope import NOTHING, ItemScope
 from convoq.engine.state import CANCELLED, Executed, RunState, named
 from convoq.errors import BadParameter, CredentialMissing, NodeFailed
 from convoq.expressions.evaluate import evaluate, evaluate_given
@@ -90,7 +90,8 @@ class NodeContext:
             return step.fixed
         given: Any = step.node.parameters
         if step.dynamic:
-            given = await evaluate_given(given, self._scope(item_index))
+            now, later = step.type.parameters_class.set_aside(given)
+            given = _joined(await evaluate_given(now, self._scope(item_index)), later)
         try:
             parsed = step.type.parameters_class.model_validate(given, context=step.reading)
         except ValidationError as error:
@@ -106,14 +107,14 @@ class NodeContext:
             step.fixed = parsed
         return parsed
 
-    async def evaluate(self, template: object, item_index: int = 0) -> Any:
-        return await evaluate(template, self._scope(item_index))
+    async def evaluate(self, template: object, item_index: int = 0, variables: Mapping[str, Any] | None = None) -> Any:
+        return await evaluate(template, self._scope(item_index, variables or {}))
 
     async def evaluate_with(self, template: object, arguments: Mapping[str, Any], item_index: int) -> Any:
         return await evaluate(template, ItemScope(self._state, self.node.name, self.executed, item_index, arguments))
 
-    def _scope(self, item_index: int) -> ItemScope:
-        return ItemScope(self._state, self.node.name, self.executed, item_index)
+    def _scope(self, item_index: int, variables: Mapping[str, Any] = NOTHING) -> ItemScope:
+        return ItemScope(self._state, self.node.name, self.executed, item_index, extra=variables)
 
     async def credential(self, kind: str) -> Mapping[str, Any] | None:
         reference = self.node.credentials.get(kind)
@@ -210,6 +211,14 @@ class NodeContext:
         return await self._state.call(workflow, items)
 
 
+def _joined(given: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """One nested in the other."""
+    for name, value in more.items():
+        inner = given.get(name)
+        given[name] = _joined(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
+    return given
+
+
 class _ToolContext(NodeContext):
     """The context of a node that a model called: its expressions see what its consumer's see, and `$fromAI`."""
 
@@ -229,8 +238,9 @@ class _ToolContext(NodeContext):
         self._item_index = item_index
         self._arguments = arguments
 
-    def _scope(self, item_index: int) -> ItemScope:
-        return ItemScope(self._state, self.node.name, self._consumer, self._item_index, self._arguments)
+    def _scope(self, item_index: int, variables: Mapping[str, Any] = NOTHING) -> ItemScope:
+        name = self.node.name
+        return ItemScope(self._state, name, self._consumer, self._item_index, self._arguments, variables)
 
     def is_streaming(self) -> bool:
         return False

@@ -15,11 +15,13 @@ from convoq.engine.workflow import Workflow
 from convoq.errors import ExpressionFailed
 from convoq.expressions.sandbox import Sandbox
 
+NOTHING: Mapping[str, Any] = {}
+
 
 class ItemScope:
-    """`from_ai` are the arguments that a model gave, where the node runs as a tool."""
+    """`from_ai` are the arguments that a model gave, where the node runs as a tool; `extra` are further names."""
 
-    __slots__ = ("_executed", "_state", "from_ai", "item_index", "node_name")
+    __slots__ = ("_executed", "_state", "extra", "from_ai", "item_index", "node_name")
 
     def __init__(
         self,
@@ -28,12 +30,14 @@ class ItemScope:
         executed: Executed,
         item_index: int,
         from_ai: Mapping[str, Any] | None = None,
+        extra: Mapping[str, Any] = NOTHING,
     ) -> None:
         self._state = state
         self._executed = executed
         self.node_name = node_name
         self.item_index = item_index
         self.from_ai = from_ai
+        self.extra = extra
 
     @property
     def items(self) -> Sequence[Item]:
@@ -77,17 +81,13 @@ class ItemScope:
         return ""
 
     @property
-    def extra(self) -> Mapping[str, Any]:
-        return {}
-
-    @property
     def previous(self) -> tuple[str, int, int] | None:
         """Where the items came from: node, output, run."""
         source = self._executed.sources[0]
         return None if source is None else (source[0].name, source[1], source[0].run_index)
 
     def at(self, item_index: int) -> ItemScope:
-        return ItemScope(self._state, self.node_name, self._executed, item_index, self.from_ai)
+        return ItemScope(self._state, self.node_name, self._executed, item_index, self.from_ai, self.extra)
 
     def has_run(self, name: str) -> bool:
         self._known(name)

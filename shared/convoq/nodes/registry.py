@@ -40,6 +40,8 @@ NODES: Mapping[str, str] = {
     "n8n-nodes-base.executeWorkflow": "flow.execute_workflow:ExecuteWorkflowNode",
     # data
     "n8n-nodes-base.set": "data.edit_fields:EditFieldsNode",
+    # HTTP
+    "n8n-nodes-base.httpRequest": "http.http_request:HttpRequestNode",
     # agents and chains
     f"{LANGCHAIN}.agent": "agents.agent:AgentNode",
     f"{LANGCHAIN}.chainLlm": "chains.basic_llm:BasicLLMNode",

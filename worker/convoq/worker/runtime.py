@@ -13,6 +13,7 @@ from redis.exceptions import RedisError
 
 from convoq.contract.services import Services
 from convoq.credentials.lookup import CredentialLookup
+from convoq.egress.session import Egress
 from convoq.engine.reading import parse_workflow
 from convoq.engine.report import stand_ins
 from convoq.engine.workflow import Workflow
@@ -51,6 +52,7 @@ class Runtime:
             parts=[
                 MemoryParts(RedisThreads(pipe), RedisFolds(pipe), Pools(pipe, settings.redis_url)),
                 Sandbox.of(settings),
+                Egress.of(settings),
             ],
         )
 
