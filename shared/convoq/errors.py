@@ -4,7 +4,9 @@
     ├── BadRequest                  400 bad_request
     │   ├── BodyTooLarge            413 body_too_large
     │   ├── BadBody                 422 bad_body
-    │   └── BadSession              400 bad_session
+    │   ├── BadSession              400 bad_session
+    │   ├── HeadTooLarge            431 head_too_large
+    │   └── RequestTimeout          408 request_timeout
     ├── Unauthorized                401 unauthorized
     ├── Forbidden                   403 forbidden
     ├── NotFound                    404 not_found
@@ -93,6 +95,14 @@ class BadBody(BadRequest):
 
 class BadSession(BadRequest):
     code = "bad_session"
+
+
+class HeadTooLarge(BadRequest):
+    status, code = 431, "head_too_large"
+
+
+class RequestTimeout(BadRequest):
+    status, code = 408, "request_timeout"
 
 
 class Unauthorized(ConvoqError):

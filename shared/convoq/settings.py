@@ -57,6 +57,13 @@ class Settings(BaseSettings):
     model_between_chunks_timeout_s: float = Field(60.0, gt=0, description="seconds a model may fall silent after that")
     model_empty_retries: int = Field(1, ge=0, le=5, description="times a model that answers nothing is asked again")
     max_body_bytes: int = Field(1 << 20, ge=1024, description="largest request body, bytes")
+    max_bodies_bytes: int = Field(
+        16 << 20, ge=1024, description="bytes of all request bodies under way, but 16 KiB of each; beyond it 503"
+    )
+    max_header_bytes: int = Field(16 << 10, ge=1024, description="largest request head, bytes; beyond it 431")
+    head_timeout_s: float = Field(15.0, gt=0, description="seconds a request's head may take; beyond it 408")
+    body_timeout_s: float = Field(60.0, gt=0, description="seconds a request's body may take; beyond it 408")
+    max_connections: int = Field(4000, ge=1, description="connections to one API process; idle ones go first, then 503")
     max_message_chars: int = Field(100_000, ge=1, description="longest chat message, characters")
     keepalive_s: float = Field(10.0, gt=0, description="seconds between keepalive lines of a stream")
     lease_s: float = Field(3.0, gt=0.2, description="seconds after which a silent worker counts as lost")

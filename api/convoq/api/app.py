@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from traceback import clear_frames
 from typing import NoReturn
 
 import structlog
@@ -19,6 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from convoq.api import chat, credentials, executions, health, rest, sessions
+from convoq.api.bodies import WholeBodies
 from convoq.api.control import Control
 from convoq.api.cors import PRIVATE, Cors
 from convoq.api.relay import Hub
@@ -135,7 +137,7 @@ def create_app(settings: Settings, control: Control) -> ASGIApp:
             Exception: broken,
         },
     )
-    return Cors(app)
+    return WholeBodies(Cors(app))
 
 
 async def _work(state: State, control: Control) -> None:
@@ -156,6 +158,7 @@ def _no_http() -> NoReturn:
 
 async def failed(http: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, ConvoqError)
+    clear_frames(error.__traceback__)  # what of a body was read is not to wait with its answer
     reference = new_execution_id()
     if error.public is not None:
         log.warning("request failed", path=http.url.path, reference=reference, code=error.code, message=error.message)

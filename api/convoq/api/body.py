@@ -17,8 +17,6 @@ Action = Literal["sendMessage", "loadPreviousSession"]
 ACTIONS: tuple[Action, ...] = ("sendMessage", "loadPreviousSession")
 SESSION_MAX_CHARS = 256
 MAX_DIGITS = 20
-DISCARDED = 16
-"""How many times the limit a client may send in vain before the connection is closed on it."""
 DEFAULT_SESSION = "default"
 NOT_CONTENT = {"action", "sessionId", "chatInput", "metadata"}
 
@@ -44,18 +42,12 @@ async def read_chat_request(request: HttpRequest, settings: Settings, *, require
 
 
 async def _read(request: HttpRequest, limit: int) -> bytes:
-    """The body. One over the limit is taken in all the same, within reason: who has not sent all reads no answer."""
     body = bytearray()
-    size = 0
     async for part in request.stream():
-        size += len(part)
-        if size <= limit:
-            body += part
-        elif size > DISCARDED * limit:
-            break
-    if size > limit:
-        declared = request.headers.get("content-length", "")
-        raise BodyTooLarge(f"the body is {declared and declared + ' bytes, '}more than {limit} (CONVOQ_MAX_BODY_BYTES)")
+        body += part
+        if len(body) > limit:
+            size = f"{declared} bytes, " if (declared := request.headers.get("content-length", "")) else ""
+            raise BodyTooLarge(f"the body is {size}more than {limit} (CONVOQ_MAX_BODY_BYTES)")
     return bytes(body)
 
 

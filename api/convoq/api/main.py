@@ -13,6 +13,7 @@ import uvicorn
 
 from convoq.api.app import create_app
 from convoq.api.control import Control
+from convoq.api.door import door
 from convoq.errors import ConvoqError
 from convoq.process import SIGNALS, set_up
 from convoq.settings import Settings
@@ -55,7 +56,7 @@ class Server(uvicorn.Server):
                 server_header=False,
                 timeout_graceful_shutdown=int(settings.drain_s + 2 * CUT_S) + 1,
                 timeout_keep_alive=75,
-                h11_max_incomplete_event_size=64 << 10,
+                http=door(settings),
                 ws="none",
             )
         )
