@@ -35,6 +35,7 @@ KINDS = {
     "exec more": "messages that joined others",
     "lease": "leases",
     "mem": "memories",
+    "processes": "processes that are there",
     "once": "idempotency keys",
     "rq": "the queue's own (RQ)",
     "rq job": "jobs",
@@ -50,6 +51,7 @@ KINDS = {
 LEASES = f"{PREFIX}lease"
 WAITING = f"{PREFIX}waiting"
 WORKERS = f"{PREFIX}workers"
+PROCESSES = f"{PREFIX}processes"
 
 
 def kind(key: str) -> str:

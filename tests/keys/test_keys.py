@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from inspect import isfunction, signature
 
 import pytest
 from hypothesis import given
@@ -79,6 +80,18 @@ def test_keys_of_any_installation_are_reserved(name: str) -> None:
         assert keys.is_reserved(own.replace("convoq", name, 1))
     assert not keys.is_reserved(name)
     assert not keys.is_reserved(f"{name}:alice") or name == "rq"
+
+
+def test_every_key_is_of_a_named_kind() -> None:
+    made = [value for name, value in vars(keys).items() if name.isupper() and str(value).startswith(keys.PREFIX)]
+    for function in vars(keys).values():
+        if isfunction(function) and function.__module__ == keys.__name__:
+            words = signature(function).parameters
+            made += [function(*words)] if words else []
+    found = {keys.kind(key): key for key in made if isinstance(key, str) and key.startswith(keys.PREFIX)}
+    assert len(found) >= 15
+    for kind, key in found.items():
+        assert kind in keys.KINDS or key in (keys.PREFIX, keys.RQ_PREFIX), key
 
 
 @pytest.mark.parametrize(

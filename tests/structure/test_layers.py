@@ -20,7 +20,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
             ("keys",),
             ("settings",),
             ("redis", "logs", "rq"),
-            ("process",),
+            ("process", "presence"),
             ("contract",),
             ("expressions", "models", "memory", "retrieval", "egress"),
             ("engine", "nodes"),

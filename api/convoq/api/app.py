@@ -37,6 +37,7 @@ from convoq.ids import new_execution_id
 from convoq.memory.parts import MemoryParts
 from convoq.memory.pools import Pools
 from convoq.memory.redis_list import RedisMemories
+from convoq.presence import Process, say_present
 from convoq.redis import Arrival, Pipe, async_client, sync_client, unavailable
 from convoq.settings import Settings
 from convoq.store.sessions import SessionStore
@@ -147,7 +148,7 @@ async def _work(state: State, control: Control) -> None:
         async with state.pipe, state.hub:
             state.open.set()
             log.info("api takes messages", host=state.settings.host, port=state.settings.port)
-            await state.takeover.watch()
+            await asyncio.gather(state.takeover.watch(), say_present(state.pipe, Process.this("api")))
     except Exception as error:
         control.refuse(error)
 

@@ -181,6 +181,17 @@ def sessions(
     asyncio.run(list_sessions(load_settings(), data, workflow_id, as_json=as_json))
 
 
+@app.command("redis")
+def redis_(
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    data: Data = DEFAULT_DATA,
+) -> None:
+    """List what convoq holds in Redis by kind: keys, bytes, and what never expires."""
+    from convoq.cli.inventory import list_keys
+
+    asyncio.run(list_keys(load_settings(), data, as_json=as_json))
+
+
 @app.command()
 def failed(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,

@@ -24,6 +24,7 @@ from convoq.delivery.admission import MsgpackSerializer, Request, join
 from convoq.delivery.finish import Finisher
 from convoq.delivery.takeover import Takeover
 from convoq.errors import Fenced, Stopped, WorkerLost
+from convoq.presence import Process, say_present
 from convoq.process import Stop
 from convoq.redis import CONNECT_ERRORS, REPLY_TIMEOUT_S, Argument, Pipe, Subscriber, async_client, load_script
 from convoq.rq import WORKERS_SUSPENDED, BaseWorker, Execution, Job, WorkerStatus, parse_payload
@@ -94,7 +95,8 @@ class AsyncWorker(BaseWorker):
         self._takeover = Takeover(pipe, self.connection, self.settings)
         self._note(ledger.born(self))
         self._resumed.set()
-        chores = [asyncio.create_task(self._upkeep()), asyncio.create_task(self._takeover.watch())]
+        present = say_present(pipe, Process.this("worker"))
+        chores = [asyncio.create_task(chore) for chore in (self._upkeep(), self._takeover.watch(), present)]
         commands = Subscriber(async_client(self.settings.redis_url), self._on_command, lambda: None)
         async with commands:
             commands.subscribe(self.pubsub_channel_name.encode())
