@@ -18,6 +18,7 @@ from convoq.contract.model import (
     Finish,
     Message,
     ModelSettings,
+    ReasoningDelta,
     SystemMessage,
     TextDelta,
     ToolCall,
@@ -37,7 +38,7 @@ from convoq.memory.local import LocalMemories
 from convoq.nodes.registry import REGISTRY
 from convoq.settings import Settings
 
-Reply = Sequence[str | ToolCall | Exception]
+Reply = Sequence[str | ToolCall | ReasoningDelta | Finish | Exception]
 SCHEMA = {"type": "object", "properties": {"input": {"type": "string"}}}
 
 
@@ -47,7 +48,7 @@ def call(id: str, name: str, arguments: str) -> ToolCall:
 
 @dataclass
 class ScriptedModel:
-    """Gives the replies in turn, each a row of texts, calls and failures."""
+    """Gives the replies in turn, each a row of texts, calls, thoughts and failures, with an end of its own or this."""
 
     replies: list[Reply]
     name: str = "scripted"
@@ -65,7 +66,12 @@ class ScriptedModel:
         for piece in self.replies[min(len(self.asked), len(self.replies)) - 1]:
             if isinstance(piece, Exception):
                 raise piece
-            yield TextDelta(piece) if isinstance(piece, str) else CallDelta(piece)
+            if isinstance(piece, str):
+                yield TextDelta(piece)
+            else:
+                yield CallDelta(piece) if isinstance(piece, ToolCall) else piece
+            if isinstance(piece, Finish):
+                return
         yield Finish("stop", 3, 4)
 
 
@@ -145,6 +151,7 @@ async def agent_run(
     memories: Any = None,
     streaming: bool = False,
     reasoning: bool = False,
+    settings: Settings | None = None,
     agent_node: Mapping[str, Any] = {},
     tool_nodes: Mapping[str, Any] = {},
     execution: str = "x1",
@@ -189,7 +196,7 @@ async def agent_run(
         if isinstance(memories, LocalMemories):
             bench.remembered.append(len(await memories(info, "s", "Memory", window=99, ttl_s=1).load()))
 
-    services = Services(Settings(), memories, no_http, clock=lambda: 100.0)
+    services = Services(settings or Settings(), memories, no_http, clock=lambda: 100.0)
     hooks = Hooks(send if streaming else None, reasoning=reasoning)
     run = WorkflowRun(workflow, info, services, hooks)
     items = [chat] if isinstance(chat, Mapping) else chat

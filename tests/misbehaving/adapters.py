@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from convoq.contract.model import Model, ModelSettings
 from convoq.models.openai import OpenAIModel
 from convoq.models.provider import ProviderModel
-from tests.misbehaving import openai_wire
-from tests.misbehaving.case import Case
+from tests.misbehaving.anthropic_wire import AnthropicWire
+from tests.misbehaving.case import Case, Wire
 from tests.misbehaving.cases import COMMON
+from tests.misbehaving.openai_wire import CASES, OpenAIWire
 from tests.models.server import http_client
 
 Open = Callable[[str, ModelSettings], AbstractAsyncContextManager[Model]]
@@ -24,7 +24,7 @@ class Adapter:
 
     name: str
     open: Open
-    wire: Any
+    wire: Callable[[], Wire]
     cases: Sequence[Case]
     gives_up: Mapping[str, str] = field(default_factory=dict)
 
@@ -43,22 +43,31 @@ async def provider(url: str, settings: ModelSettings) -> AsyncIterator[Model]:
     from pydantic_ai.providers.openai import OpenAIProvider
 
     profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
-    async with AsyncOpenAI(base_url=url, api_key="none", max_retries=settings.max_retries) as client:
+    async with AsyncOpenAI(base_url=url, api_key="none") as client:
         server = OpenAIProvider(openai_client=client)
-        yield ProviderModel(OpenAIChatModel("m", provider=server, profile=profile), settings)
+        yield ProviderModel(OpenAIChatModel("m", provider=server, profile=profile), settings, backoff_s=0)
 
 
+@asynccontextmanager
+async def anthropic(url: str, settings: ModelSettings) -> AsyncIterator[Model]:
+    from anthropic import AsyncAnthropic
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    async with AsyncAnthropic(base_url=url.removesuffix("/v1"), api_key="none") as client:
+        server = AnthropicProvider(anthropic_client=client)
+        yield ProviderModel(AnthropicModel("m", provider=server), settings, backoff_s=0)
+
+
+UNREADABLE = ("one unreadable event", "nine unreadable events", "ten unreadable events")
 ADAPTERS: Sequence[Adapter] = [
-    Adapter("openai", openai, openai_wire.OpenAIWire(), [*COMMON, *openai_wire.CASES]),
+    Adapter("openai", openai, OpenAIWire, [*COMMON, *CASES]),
     Adapter(
         "pydantic-ai",
         provider,
-        openai_wire.OpenAIWire(),
+        OpenAIWire,
         COMMON,
-        {
-            "one unreadable event": "Failed to decode",
-            "nine unreadable events": "Failed to decode",
-            "ten unreadable events": "Failed to decode",
-        },
+        dict.fromkeys(UNREADABLE, "Failed to decode"),
     ),
+    Adapter("anthropic", anthropic, AnthropicWire, COMMON, dict.fromkeys(UNREADABLE, "in its SDK")),
 ]

@@ -12,7 +12,10 @@ from tests.models.server import Answer
 class Wire(Protocol):
     """How a protocol writes what a case needs: events of a streamed answer, the body of a refusal."""
 
-    done: bytes
+    @property
+    def done(self) -> bytes:
+        """What comes after the reason why the model stopped."""
+        ...
 
     def text(self, text: str) -> bytes: ...
 
@@ -35,6 +38,10 @@ class Wire(Protocol):
         ...
 
     def refusal(self, message: str) -> object: ...
+
+    def results(self, request: dict[str, Any]) -> list[tuple[str, str]]:
+        """The tool results in a request: the call's id, the text."""
+        ...
 
 
 GOOD = "Nice day."

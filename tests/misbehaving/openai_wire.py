@@ -11,7 +11,9 @@ from tests.models.server import DONE, USAGE, Answer, delta, event, replies, stre
 
 
 class OpenAIWire:
-    done = USAGE + DONE
+    @property
+    def done(self) -> bytes:
+        return USAGE + DONE
 
     def text(self, text: str) -> bytes:
         return delta(text)
@@ -33,6 +35,13 @@ class OpenAIWire:
 
     def refusal(self, message: str) -> object:
         return {"error": {"message": message, "type": "some_error"}}
+
+    def results(self, request: dict[str, Any]) -> list[tuple[str, str]]:
+        return [
+            (message["tool_call_id"], message["content"])
+            for message in request["messages"]
+            if message["role"] == "tool"
+        ]
 
 
 def part(

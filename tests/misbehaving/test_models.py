@@ -25,6 +25,7 @@ ALL = [pytest.param(adapter, case, id=f"{adapter.name}: {case.name}") for adapte
 @pytest.mark.parametrize("streaming", [True, False], ids=["streamed", "one reply"])
 @pytest.mark.parametrize(("adapter", "case"), ALL)
 def test_a_server_that_misbehaves(adapter: Adapter, case: Case, streaming: bool) -> None:
+    wire = adapter.wire()
     weather, memories = ScriptedTool(CITY, "sunny"), LocalMemories()
     settings = ModelSettings(
         first_byte_timeout_s=case.first_byte_timeout_s,
@@ -35,7 +36,7 @@ def test_a_server_that_misbehaves(adapter: Adapter, case: Case, streaming: bool)
     async def main() -> tuple[Bench, ModelServer]:
         async with (
             asyncio.timeout(DEADLINE_S),
-            model_server(*case.answers(adapter.wire)) as server,
+            model_server(*case.answers(wire)) as server,
             adapter.open(server.url, settings) as model,
         ):
             bench = await agent_run(
@@ -66,9 +67,9 @@ def test_a_server_that_misbehaves(adapter: Adapter, case: Case, streaming: bool)
     assert len(server.requests) == expect.requests
     assert [dict(arguments) for arguments in weather.called] == [dict(arguments) for _, arguments in expect.calls]
     if expect.told:
-        results = [message for message in server.requests[-1]["messages"] if message["role"] == "tool"]
-        assert results and all(expect.told in result["content"] for result in results)
-        ids = [result["tool_call_id"] for result in results]
+        results = wire.results(server.requests[-1])
+        assert results and all(expect.told in told for _, told in results)
+        ids = [id for id, _ in results]
         assert len(set(ids)) == len(ids) and all(0 < len(id) <= 64 for id in ids)
     remembered = [turn.answer for turn in turns(memories)]
     assert remembered == ([bench.output["output"]] if error is None and expect.remembered else [])

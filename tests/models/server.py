@@ -41,7 +41,7 @@ class ModelServer:
 async def model_server(*answers: Answer) -> AsyncIterator[ModelServer]:
     server = ModelServer(answers)
     app = web.Application()
-    app.router.add_post("/v1/chat/completions", server.handle)
+    app.router.add_post("/{path:.*}", server.handle)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

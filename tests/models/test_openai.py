@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import socket
 from collections.abc import Coroutine
 from contextlib import aclosing
@@ -12,6 +13,7 @@ import pytest
 
 from convoq.contract.model import (
     AssistantMessage,
+    CallDelta,
     Delta,
     Finish,
     Message,
@@ -283,6 +285,100 @@ def test_closing_the_generator_closes_the_connection() -> None:
             await server.gone.wait()
 
     run(main())
+
+
+@pytest.mark.parametrize(
+    ("user", "shown"),
+    [
+        ("ada:s3cret-word", "ada:s3cret-word"),
+        ("ada:s3cret%2Fw%C3%B6rd%40", "ada:s3cret/wörd@"),
+        ("ada", "ada:"),
+        (":s3cret-word", ":s3cret-word"),
+    ],
+)
+def test_a_base_url_with_user_and_password(user: str, shown: str) -> None:
+    """They are sent in place of the key, and no word of the server's can tell them."""
+
+    async def main() -> tuple[ModelServer, ModelFailed]:
+        secret = base64.b64encode(shown.encode()).decode()
+        words = f"no {shown.partition(':')[2]} {user.partition(':')[2]} {secret} here"
+        async with model_server(GOOD, replies(401, {"error": {"message": words}})) as server, http_client() as http:
+            model = OpenAIModel(http, "m", server.url.replace("://", f"://{user}@"), KEY)
+            assert [one async for one in model.stream(HI, [], ONCE)][-1] == Finish("stop", 7, 3)
+            with pytest.raises(ModelFailed) as raised:
+                async for _ in model.stream(HI, [], ONCE):
+                    pass
+            return server, raised.value
+
+    server, failure = run(main())
+    scheme, _, sent = server.headers[0]["Authorization"].partition(" ")
+    assert (scheme, base64.b64decode(sent).decode()) == ("Basic", shown)
+    told = repr(failure.as_dict())
+    assert "no " in told and "here" in told
+    assert "s3cret" not in told and sent not in told and "ada" not in told
+
+
+def test_reasoning_goes_back_where_it_came_from() -> None:
+    """Between tool calls, to a server that told of it, in the field in which it did; never to another."""
+    messages: list[Message] = [
+        UserMessage("q"),
+        AssistantMessage("", (ToolCall("c1", "calc", "{}"),), "Hm."),
+        ToolMessage("1", "c1", "calc"),
+    ]
+
+    async def main() -> list[dict[str, Any]]:
+        thinks = streams(delta(None, reasoning="Hm."), delta("ok", "stop"), DONE)
+        async with model_server(thinks, GOOD) as server, http_client() as http:
+            for model in (OpenAIModel(http, "m", server.url), OpenAIModel(http, "m", server.url)):
+                for _ in range(2):
+                    assert [one async for one in model.stream(messages, [], ONCE)]
+            return [request["messages"][1] for request in server.requests]
+
+    first, second, *other = run(main())
+    assert "reasoning" not in first
+    assert second["reasoning"] == "Hm."
+    assert not [message for message in other if "reasoning" in message]
+
+
+def test_what_a_server_adds_to_a_call_goes_back_with_it() -> None:
+    """Google's signatures, without which its next answer is a 400."""
+    signed = {"google": {"thought_signature": "c2lnbmVk"}}
+    call = {"function": {"name": "calc", "arguments": "{}"}, "extra_content": signed, "type": "function"}
+
+    async def main() -> tuple[ToolCall, list[dict[str, Any]]]:
+        calls = streams(delta(tool_calls=[call]), delta(None, "tool_calls"), DONE)
+        async with model_server(calls, GOOD) as server, http_client() as http:
+            model = OpenAIModel(http, "m", server.url)
+            first, _ = [one async for one in model.stream(HI, [], ONCE)]
+            assert isinstance(first, CallDelta)
+            other = ToolCall("c2", "calc", "{}")
+            results = [ToolMessage("1", one.id, "calc") for one in (first.call, other)]
+            messages: list[Message] = [*HI, AssistantMessage("", (first.call, other)), *results]
+            assert [one async for one in model.stream(messages, [], ONCE)]
+            return first.call, server.requests[1]["messages"][1]["tool_calls"]
+
+    asked, (one, two) = run(main())
+    assert (one["id"], one["extra_content"]) == (asked.id, signed)
+    assert asked.id and "extra_content" not in two
+
+
+def test_earlier_calls_of_a_server_that_wants_reasoning_have_an_empty_one() -> None:
+    async def main() -> list[dict[str, Any]]:
+        async with model_server(GOOD) as server, http_client() as http:
+            model = OpenAIModel(http, "m", server.url, reasoning_field="reasoning_content")
+            messages: list[Message] = [
+                AssistantMessage("", (ToolCall("c1", "calc", "{}"),)),
+                ToolMessage("1", "c1", "calc"),
+                AssistantMessage("one"),
+                *HI,
+            ]
+            assert [one async for one in model.stream(messages, [], ONCE)]
+            found: list[dict[str, Any]] = server.requests[0]["messages"]
+            return found
+
+    asked, _, said, _ = run(main())
+    assert asked["reasoning_content"] == ""
+    assert "reasoning_content" not in said
 
 
 def fails(base_url: str) -> ModelFailed:

@@ -33,6 +33,7 @@ from convoq.contract.model import (
     Finish,
     Message,
     ModelSettings,
+    ReasoningDelta,
     SystemMessage,
     TextDelta,
     ToolCall,
@@ -42,6 +43,9 @@ from convoq.contract.model import (
 )
 from convoq.errors import ModelFailed
 from convoq.models.provider import ProviderModel
+from tests.misbehaving.adapters import anthropic
+from tests.misbehaving.anthropic_wire import AnthropicWire
+from tests.models.server import model_server, streams
 
 SCHEMA = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 CALCULATOR = ToolSpec("calc", "adds", SCHEMA)
@@ -109,6 +113,7 @@ def test_what_is_sent_and_calls() -> None:
     assert (tool.name, tool.description, tool.parameters_json_schema) == ("calc", "adds", SCHEMA)
     assert dict(info.model_settings or {}) == {
         "timeout": 180.0,
+        "max_retries": 0,
         "temperature": 0.5,
         "max_tokens": 9,
         "top_p": 0.1,
@@ -117,10 +122,37 @@ def test_what_is_sent_and_calls() -> None:
     }
 
 
+def test_signed_thoughts_go_back_with_the_calls_that_they_led_to() -> None:
+    wire = AnthropicWire()
+    thinks = streams(wire.reasoning("Hm."), wire.calls(("c1", "calc", "{}")), wire.finish("tool_calls"), wire.done)
+    good = streams(wire.text("ok"), wire.finish("stop"), wire.done)
+
+    async def main() -> list[dict[str, Any]]:
+        async with (
+            asyncio.timeout(30),
+            model_server(thinks, good) as server,
+            anthropic(server.url, ModelSettings()) as model,
+        ):
+            thought, asked, _ = [delta async for delta in model.stream([UserMessage("hi")], [], model.settings)]
+            assert thought == ReasoningDelta("Hm.") and isinstance(asked, CallDelta)
+            other = ToolCall("c0", "calc", "{}")
+            messages: list[Message] = [UserMessage("hi")]
+            for call in (other, asked.call):
+                messages += AssistantMessage("", (call,)), ToolMessage("1", call.id, "calc")
+            assert TextDelta("ok") in [delta async for delta in model.stream(messages, [], model.settings)]
+            found: list[dict[str, Any]] = server.requests[1]["messages"]
+            return [message for message in found if message["role"] == "assistant"]
+
+    earlier, last = asyncio.run(main())
+    assert [block["type"] for block in earlier["content"]] == ["tool_use"]
+    assert [block["type"] for block in last["content"]] == ["thinking", "tool_use"]
+    assert (last["content"][0]["thinking"], last["content"][0]["signature"]) == ("Hm.", "c2lnbmVk")
+
+
 @pytest.mark.parametrize(
     ("error", "status", "said"),
     [
-        (ModelHTTPError(429, "big", {"message": "slow down"}), 429, "answered 429: {'message': 'slow down'}"),
+        (ModelHTTPError(429, "big", {"message": "slow down"}), 429, "answered 429: slow down"),
         (OSError("x" * 1000), None, "failed: xxx"),
     ],
 )

@@ -13,9 +13,9 @@ import typer
 from uuid_utils import uuid4
 
 from convoq.addresses import scrub, shown
-from convoq.cli.terminal import printable
+from convoq.cli.terminal import cut_off, printable
 from convoq.errors import ConvoqError
-from convoq.protocol import Error, Item, Queued, decode_line
+from convoq.protocol import End, Error, Item, Queued, decode_line
 
 CONNECT_S = 10.0
 SILENCE_S = 60.0
@@ -75,6 +75,9 @@ async def _show(lines: aiohttp.StreamReader) -> bool:
             case Error():
                 good = False
                 typer.echo(f"\nerror: {printable(chunk.content)}", err=True)
+            case End():
+                if note := cut_off(chunk):
+                    typer.echo(f"\n({note})", err=True)
             case Queued():
                 typer.echo(f"({chunk.position} before this one)", err=True)
             case _:

@@ -9,7 +9,7 @@ import aiohttp
 import typer
 
 from convoq.cli.definitions import read_workflows
-from convoq.cli.terminal import printable
+from convoq.cli.terminal import cut_off, printable
 from convoq.contract.execution import ExecutionInfo
 from convoq.contract.items import Item
 from convoq.contract.services import Services
@@ -91,5 +91,7 @@ async def _show(chunk: StreamChunk) -> None:
             typer.echo(f"\nerror: {printable(chunk.content)}", err=True)
         case End():
             typer.echo("")
+            if note := cut_off(chunk):
+                typer.echo(f"({note})", err=True)
         case _:
             pass

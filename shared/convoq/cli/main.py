@@ -223,8 +223,11 @@ def run(
 ) -> None:
     """Run a workflow on one message in this process, without Redis, and print the answer as it comes."""
     from convoq.cli.local import run_file
+    from convoq.logs import configure_logs
 
-    if not asyncio.run(run_file(load_settings(), file, message, session, as_json=as_json)):
+    settings = load_settings()
+    configure_logs(settings)  # to stderr: what is on stdout may be read by a program
+    if not asyncio.run(run_file(settings, file, message, session, as_json=as_json)):
         raise typer.Exit(1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 
@@ -26,6 +27,7 @@ class _Parts:
     names: list[str] = field(default_factory=list)
     arguments: list[str] = field(default_factory=list)
     size: int = 0
+    extra: Any = None
 
     def is_whole(self) -> bool:
         return self.size <= MAX_COMPARED_CHARS and _is_json("".join(self.arguments))
@@ -42,7 +44,7 @@ class Calls:
         self._known = known
         self._calls: list[_Parts] = []
 
-    def add(self, index: int | str | None, id: str | None, name: str | None, arguments: Any) -> None:
+    def add(self, index: int | str | None, id: str | None, name: str | None, arguments: Any, extra: Any = None) -> None:
         if arguments is not None and not isinstance(arguments, str):
             arguments = _encode(arguments).decode()
         call = self._call_of(index, id or "", name or "")
@@ -57,12 +59,15 @@ class Calls:
         if arguments:
             call.arguments.append(arguments)
             call.size += len(arguments)
+        if extra is not None:
+            call.extra = extra
 
-    def finish(self) -> Iterator[ToolCall]:
-        """Whole calls. What has neither a name nor arguments was none."""
+    def finish(self) -> Iterator[tuple[ToolCall, Any]]:
+        """Whole calls, and what the server added to each. What has neither a name nor arguments was none."""
         for call in self._calls:
             if call.names or call.arguments:
-                yield ToolCall(call.id, self._name(call.names), _arguments(call.arguments))
+                id = call.id or f"call_{uuid4().hex[:24]}"
+                yield ToolCall(id, self._name(call.names), _arguments(call.arguments)), call.extra
 
     def _call_of(self, index: int | str | None, id: str, name: str) -> _Parts | None:
         """The call that a fragment belongs to, None where it begins one."""

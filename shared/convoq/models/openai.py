@@ -6,43 +6,31 @@ This is the hot path: a token costs one event cut out of a chunk and one typed d
 from __future__ import annotations
 
 import asyncio
-import random
 import re
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 
 import aiohttp
 from yarl import URL
 
 from convoq import addresses
-from convoq.contract.model import Delta, Message, ModelSettings, ReasoningDelta, ToolSpec
+from convoq.contract.model import Delta, Message, ModelSettings, ToolSpec
 from convoq.errors import ModelFailed, ModelTimedOut
 from convoq.models import openai_wire as wire
+from convoq.models.echo import Echo
 from convoq.models.openai_request import request
 from convoq.models.patience import Patience
+from convoq.models.retry import BACKOFF_S, STATUSES, Transient, retrying
 from convoq.models.sse import TooLarge
+from convoq.models.words import problem_of, short
 
 CONNECT_TIMEOUT_S = 10.0
 TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
 """The waits for bytes are `Patience`'s."""
-BACKOFF_S = 0.5
-MAX_WAIT_S = 5.0
-"""A server that asks for more patience than this fails the call: somebody is waiting for the answer."""
 DRAIN_S = 0.1
 """How long to wait for the end of a body that is complete, so that its connection can be used again."""
-MAX_MESSAGE_CHARS = 500
-RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 KEY_LIKE = re.compile(r"\bsk-[\w*-]{6,}")
-
-
-class _Transient(Exception):
-    """A failure that may pass: worth another try while nothing was emitted. `wait_s` is what the server asked for."""
-
-    def __init__(self, failure: ModelFailed, wait_s: float | None = None) -> None:
-        super().__init__(failure.message)
-        self.failure = failure
-        self.wait_s = wait_s
 
 
 class _Filtered(Exception):
@@ -52,7 +40,7 @@ class _Filtered(Exception):
 class OpenAIModel:
     """`base_url` is taken as given, with or without a slash at its end: `{base_url}/chat/completions` is called. With
     `user:password@` in it these are what the server is shown, in place of the key. `query` and `headers` go with every
-    call; what is in headers is never shown."""
+    call; what is in headers is never shown. `reasoning_field` is known of servers that insist on it (see `Echo`)."""
 
     def __init__(
         self,
@@ -65,6 +53,7 @@ class OpenAIModel:
         backoff_s: float = BACKOFF_S,
         query: Mapping[str, str] = {},
         headers: Mapping[str, str] = {},
+        reasoning_field: str = "",
     ) -> None:
         self._http = http
         self.name = name
@@ -72,7 +61,7 @@ class OpenAIModel:
         if wrong := addresses.fault(base_url.strip()):
             raise ModelFailed(f"model {name!r}: base URL {addresses.shown(base_url.strip())!r}: {wrong}")
         self._backoff_s = backoff_s
-        self._reasoning_field = ""
+        self._echo = Echo(reasoning_field)
         try:
             given = URL(base_url.strip().rstrip("/") + "/chat/completions")
             self._url, host = given.with_user(None).update_query(query), given.host
@@ -87,46 +76,29 @@ class OpenAIModel:
             "Accept-Encoding": "identity",  # a compressing proxy would hold tokens back
         }
         self._headers.update(headers)
-        secrets = (api_key, given.password, given.raw_password, *headers.values())
-        self._secrets = [secret for secret in secrets if secret]
         if given.user is not None or given.password is not None:
             user, password = given.user or "", given.password or ""
             self._headers["Authorization"] = "Basic " + b64encode(f"{user}:{password}".encode()).decode()
         elif api_key:
             self._headers["Authorization"] = f"Bearer {api_key}"
+        shown = self._headers.get("Authorization", "").rpartition(" ")[2]
+        secrets = (api_key, shown, given.password, given.raw_password, *headers.values())
+        self._secrets = [secret for secret in secrets if secret]
 
-    async def stream(
+    def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], settings: ModelSettings
     ) -> AsyncGenerator[Delta, None]:
-        body = request(
-            self.name,
-            messages,
-            tools,
-            settings,
-            openai=self._url.host == "api.openai.com",
-            reasoning_field=self._reasoning_field,
-        )
+        openai = self._url.host == "api.openai.com"
+        body = request(self.name, messages, tools, settings, openai=openai, echo=self._echo)
         names = frozenset(tool.name for tool in tools)
-        said = False
-        for attempt in range(settings.max_retries + 1):
-            try:
-                answer = wire.Answer(names, self._place)
-                async with aclosing(self._attempt(body, answer, settings)) as deltas:
-                    async for delta in deltas:
-                        said = said or not isinstance(delta, ReasoningDelta)
-                        yield delta
-                return
-            except _Transient as error:
-                last = said or attempt == settings.max_retries
-                if last or (error.wait_s or 0) > MAX_WAIT_S:
-                    raise error.failure from error.__cause__
-                backoff_s = self._backoff_s * 2**attempt * random.uniform(0.75, 1.25)
-                await asyncio.sleep(backoff_s if error.wait_s is None else error.wait_s)
+        return retrying(lambda: self._attempt(body, names, settings), settings.max_retries, self._backoff_s)
 
-    async def _attempt(self, body: bytes, answer: wire.Answer, settings: ModelSettings) -> AsyncGenerator[Delta, None]:
-        patience = Patience(settings)
+    async def _attempt(
+        self, body: bytes, tools: Collection[str], settings: ModelSettings
+    ) -> AsyncGenerator[Delta, None]:
+        answer, patience = wire.Answer(tools, self._place), Patience(settings)
         try:
-            async with patience.wait():
+            with patience:
                 opened = await self._http().post(
                     self._url, data=body, headers=self._headers, timeout=TIMEOUT, allow_redirects=False
                 )
@@ -134,7 +106,7 @@ class OpenAIModel:
                 if response.status != 200:
                     raise await self._refused(response)
                 while not answer.done:
-                    async with patience.wait():
+                    with patience:
                         chunk = await response.content.readany()
                     if not chunk:
                         break
@@ -146,7 +118,6 @@ class OpenAIModel:
                 if not answer.done:
                     for delta in answer.close():
                         yield delta
-                self._reasoning_field = answer.reasoning_field or self._reasoning_field
                 for delta in answer.finish():
                     yield delta
                 await _drain(response)
@@ -154,16 +125,16 @@ class OpenAIModel:
         except aiohttp.ClientSSLError as error:
             raise self._failed(f"cannot be reached: {error}") from error
         except aiohttp.ClientConnectorError as error:
-            raise _Transient(self._failed(f"cannot be reached: {error}")) from error
+            raise Transient(self._failed(f"cannot be reached: {error}")) from error
         except aiohttp.ConnectionTimeoutError as error:
-            raise _Transient(self._failed(f"did not accept a connection within {CONNECT_TIMEOUT_S:g} s")) from error
+            raise Transient(self._failed(f"did not accept a connection within {CONNECT_TIMEOUT_S:g} s")) from error
         except TimeoutError as error:
             if not answer.reason:
                 raise ModelTimedOut(f"{self._place} {patience.silence}") from error
         except (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError, wire.EndedEarly) as error:
             if not answer.reason:
                 stale = isinstance(error, aiohttp.ServerDisconnectedError)  # a kept connection that was just closed
-                raise _Transient(self._failed("stream ended early"), 0.0 if stale else None) from error
+                raise Transient(self._failed("stream ended early"), 0.0 if stale else None) from error
         except aiohttp.ClientError as error:
             raise self._failed(f"did not answer in HTTP: {error}") from error
         except wire.ProviderError as error:
@@ -175,6 +146,9 @@ class OpenAIModel:
             raise self._failed(f"failed: {error}") from None
         except _Filtered:
             answer.reason = "content_filter"
+        finally:
+            patience.close()
+            self._echo.learn(answer.reasoning_field, answer.extras)
         for delta in answer.finish():  # cut off after the model had said that it was through
             yield delta
 
@@ -186,24 +160,22 @@ class OpenAIModel:
                     body += chunk
         if wire.is_filtered(body):
             return _Filtered()
-        message = self._clean(wire.problem_of(body) or response.reason or "no reason given")
+        message = self._clean(problem_of(body) or response.reason or "no reason given")
         failure = self._failed(
             f"answered {response.status}: {message}", provider_status=response.status, provider_message=message
         )
-        if response.status not in RETRIED:
+        if response.status not in STATUSES:
             return failure
-        return _Transient(failure, _retry_after_s(response.headers.get("Retry-After")))
+        return Transient(failure, _retry_after_s(response.headers.get("Retry-After")))
 
     def _failed(self, what: str, **details: object) -> ModelFailed:
         return ModelFailed(f"{self._place} {what}", **details)
 
     def _clean(self, text: str) -> str:
-        """A provider's words, short, on one line and without the key."""
-        text = " ".join(text.split())
+        """A provider's words, short and without the key."""
         for secret in self._secrets:
             text = text.replace(secret, "…")
-        text = KEY_LIKE.sub("sk-…", text)
-        return text if len(text) <= MAX_MESSAGE_CHARS else text[: MAX_MESSAGE_CHARS - 1] + "…"
+        return short(KEY_LIKE.sub("sk-…", text))
 
 
 async def _drain(response: aiohttp.ClientResponse) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from convoq.contract.model import AssistantMessage, Message, ModelSettings, ToolMessage, ToolSpec
+from convoq.models.echo import Echo
 
 _encode = msgspec.json.Encoder().encode
 
@@ -19,13 +20,12 @@ def request(
     settings: ModelSettings,
     *,
     openai: bool,
-    reasoning_field: str = "",
+    echo: Echo,
 ) -> bytes:
-    """The body of a streamed request. `openai`: the host is OpenAI's own, which has renamed `max_tokens`.
-    `reasoning_field` is where the server gave its reasoning: there it wants it back between tool calls."""
+    """The body of a streamed request. `openai`: the host is OpenAI's own, which has renamed `max_tokens`."""
     body: dict[str, Any] = {
         "model": model,
-        "messages": [_message(message, reasoning_field) for message in messages],
+        "messages": [_message(message, echo) for message in messages],
         "stream": True,
         "stream_options": {"include_usage": True},
     }
@@ -44,16 +44,19 @@ def request(
     return _encode(body)
 
 
-def _message(message: Message, reasoning_field: str) -> object:
+def _message(message: Message, echo: Echo) -> object:
     if isinstance(message, AssistantMessage):
-        wire: dict[str, Any] = {"role": "assistant", "content": message.content}
+        wire: dict[str, Any] = {"role": "assistant", "content": message.content, **echo.of_message(message)}
         if message.tool_calls:
             wire["tool_calls"] = [
-                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                    **echo.of_call(call),
+                }
                 for call in message.tool_calls
             ]
-        if message.reasoning and reasoning_field:
-            wire[reasoning_field] = message.reasoning
         return wire
     if isinstance(message, ToolMessage):
         return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.content}

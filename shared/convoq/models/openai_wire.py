@@ -13,6 +13,7 @@ from convoq.contract.model import CallDelta, Delta, Finish, ReasoningDelta, Text
 from convoq.models.calls import Calls
 from convoq.models.finish_reason import FAILED, finish_reason
 from convoq.models.sse import EventParser, TooLarge
+from convoq.models.words import problem_of
 
 MAX_ANSWER_BYTES = 32 << 20
 MAX_UNREADABLE = 10
@@ -33,6 +34,7 @@ class _Call(msgspec.Struct):
     index: int | str | None = None
     id: str | None = None
     function: _Function | None = None
+    extra_content: Any = None
 
 
 class _Part(msgspec.Struct):
@@ -89,15 +91,16 @@ class Answer:
     """One answer as its bytes come in: server-sent events, or one JSON object of a server that does not stream.
 
     `feed` gives what a chunk says as it is, `close` what was left at the end of the body, `finish` the tool calls and
-    the end. `done` tells that `[DONE]` was seen, `reason` why the model stopped, empty while it has not, and
-    `reasoning_field` where the server tells what the model thinks. `tools` are the names of the tools that were
-    offered, `place` names the model in the log.
+    the end. `done` tells that `[DONE]` was seen, `reason` why the model stopped, empty while it has not,
+    `reasoning_field` where the server tells what the model thinks, `extras` what it added to calls, by their ids.
+    `tools` are the names of the tools that were offered, `place` names the model in the log.
     """
 
     def __init__(self, tools: Collection[str] = (), place: str = "model") -> None:
         self.done = False
         self.reason = ""
         self.reasoning_field = ""
+        self.extras: dict[str, Any] = {}
         self._place = place
         self._ended = False
         self._started = False
@@ -150,7 +153,9 @@ class Answer:
             raise EndedEarly
 
     def finish(self) -> Iterator[Delta]:
-        for call in self._calls.finish():
+        for call, extra in self._calls.finish():
+            if extra is not None:
+                self.extras[call.id] = extra
             yield CallDelta(call)
         usage = self._usage
         yield Finish(
@@ -215,7 +220,7 @@ class Answer:
             self._spoke = True
             for call in delta.tool_calls:
                 function = call.function or _Function()
-                self._calls.add(call.index, call.id, function.name, function.arguments)
+                self._calls.add(call.index, call.id, function.name, function.arguments, call.extra_content)
         if (old := delta.function_call) is not None:
             self._spoke = True
             self._calls.add(OLD_FORM, None, old.name, old.arguments)
@@ -244,19 +249,6 @@ def _count(usage: Any, *path: str) -> int:
     for name in path:
         usage = usage.get(name) if isinstance(usage, dict) else None
     return int(usage) if isinstance(usage, int | float) and 0 <= usage < 1 << 53 else 0
-
-
-def problem_of(body: bytes) -> str:
-    """The message in an error's body: OpenAI's, FastAPI's, a bare text. Empty if there is none."""
-    text = body.decode(errors="replace")
-    try:
-        told = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return text
-    for key in ("error", "message", "detail"):
-        if isinstance(told, dict) and told.get(key):
-            told = told[key]
-    return told if isinstance(told, str) else text
 
 
 def is_filtered(body: bytes) -> bool:

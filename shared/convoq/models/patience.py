@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from types import TracebackType
+from typing import Self
 
 from convoq.contract.model import ModelSettings
 
@@ -13,24 +15,54 @@ AFTER_FINISH_S = 2.0
 class Patience:
     """The waits for one answer: the first counts from here on, each later one from its beginning.
 
-    `async with patience.wait():` around each wait for bytes (and nothing else) raises `TimeoutError`; `silence` is then
-    what happened, in words. `heard` and `finished` are to be told by who reads.
+    `with patience:` around each wait for bytes, and nothing else, raises `TimeoutError`; `silence` is then what
+    happened, in words. `heard` and `finished` are to be told by who reads, `close` ends it. As `asyncio.timeout`, but
+    with one timer an answer and not one a token: it is moved on when it rings too early.
     """
 
     def __init__(self, settings: ModelSettings) -> None:
+        self._loop = asyncio.get_running_loop()
         self._first_s = settings.first_byte_timeout_s
         self._next_s = settings.between_chunks_timeout_s
-        self._deadline = asyncio.get_running_loop().time() + self._first_s
-        self._heard = False
+        self._deadline = self._loop.time() + self._first_s
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiting: asyncio.Task[object] | None = None
+        self._cancelling = 0
+        self._heard = self._rang = False
 
-    def wait(self) -> asyncio.Timeout:
-        return asyncio.timeout(self._next_s) if self._heard else asyncio.timeout_at(self._deadline)
+    def __enter__(self) -> Self:
+        task = self._waiting = asyncio.current_task()
+        assert task is not None
+        self._cancelling = task.cancelling()
+        if self._heard:
+            self._deadline = self._loop.time() + self._next_s
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._deadline, self._ring)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        task, self._waiting = self._waiting, None
+        if self._rang and task is not None:
+            self._rang = False
+            if task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+                raise TimeoutError from error
 
     def heard(self) -> None:
-        self._heard = True
+        if not self._heard:
+            self._heard = True
+            self.close()  # what it waited for has come
 
     def finished(self) -> None:
-        self._next_s = min(self._next_s, AFTER_FINISH_S)
+        if self._next_s > AFTER_FINISH_S:
+            self._next_s = AFTER_FINISH_S
+            self.close()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     @property
     def silence(self) -> str:
@@ -43,3 +75,13 @@ class Patience:
             f"sent nothing for {self._first_s:g} s after it was asked: "
             "the time-out for the first byte (CONVOQ_MODEL_FIRST_BYTE_TIMEOUT_S, or the node's option 'Timeout')"
         )
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._waiting is None:
+            return  # what takes long is not the server: the next wait sets it again
+        if self._loop.time() < self._deadline:
+            self._timer = self._loop.call_at(self._deadline, self._ring)
+        else:
+            self._rang = True
+            self._waiting.cancel()

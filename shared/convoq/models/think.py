@@ -5,6 +5,8 @@ from __future__ import annotations
 TAGS = {"<think>": "</think>", "[THINK]": "[/THINK]", "<seed:think>": "</seed:think>"}
 """Of DeepSeek R1, Qwen and most others; of Magistral; of Seed: what their chat templates write, where the server does
 not take it out. Tags that only a prompt asks for (`<thinking>`) are the workflow's own business."""
+MAX_HELD_CHARS = 200
+"""More white space than that at the head of an answer is no loss."""
 
 
 class ThinkFilter:
@@ -38,7 +40,7 @@ class ThinkFilter:
             if tag := next((tag for tag in TAGS if word.startswith(tag)), ""):
                 self._close, text = TAGS[tag], word[len(tag) :]
             elif any(tag.startswith(word) for tag in TAGS):  # also where there is nothing but white space
-                self._held = text
+                self._held = text[-MAX_HELD_CHARS:]
                 return reasoning, ""
             else:
                 self.done = True

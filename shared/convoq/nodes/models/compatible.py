@@ -26,6 +26,7 @@ class CompatibleModelNode(SubNode[ModelParameters]):
     key_field: ClassVar[str] = "apiKey"
     needs_key: ClassVar[bool] = True
     default_model: ClassVar[str]
+    reasoning_field: ClassVar[str] = ""
     not_passed_on: ClassVar[tuple[str, ...]] = ()
     """n8n's options that this protocol has no word for."""
 
@@ -42,7 +43,12 @@ class CompatibleModelNode(SubNode[ModelParameters]):
         if self.base_path and not url.endswith(self.base_path):
             url += self.base_path
         return OpenAIModel(
-            ctx.services.http, name, url, key or None, parameters.options.settings(ctx.services.settings)
+            ctx.services.http,
+            name,
+            url,
+            key or None,
+            parameters.options.settings(ctx.services.settings),
+            reasoning_field=self.reasoning_field,
         )
 
     def model_name(self, name: str) -> str:
@@ -74,6 +80,7 @@ class DeepSeekModelNode(CompatibleModelNode):
     title = "DeepSeek Chat Model"
     credentials = ("deepSeekApi",)
     provider, base_url, default_model = "DeepSeek", "https://api.deepseek.com", "deepseek-chat"
+    reasoning_field = "reasoning_content"
 
 
 class GrokModelNode(CompatibleModelNode):
