@@ -28,6 +28,7 @@
         │   ├── CredentialMissing   500 credential_missing
         │   ├── NeedsNetwork        502 needs_network    (`convoq check --run`, where nothing reaches it)
         │   ├── ExpressionFailed    500 expression_failed
+        │   ├── CodeFailed          500 code_failed
         │   ├── ModelFailed         502 model_failed
         │   │   ├── ModelTimedOut   504 model_timed_out
         │   │   └── EmptyAnswer     502 empty_answer     (neither text nor a tool call)
@@ -251,6 +252,12 @@ class BinaryTooLarge(NodeFailed):
 
 class ExpressionFailed(NodeFailed):
     code = "expression_failed"
+
+
+class CodeFailed(NodeFailed):
+    """JavaScript of a node's failed. `details["line"]` is the line where that is known."""
+
+    code = "code_failed"
 
 
 class ModelFailed(NodeFailed):

@@ -93,9 +93,7 @@ def test_what_leads_nowhere(source: str, message: str) -> None:
 
 def test_only_what_is_looked_at_is_handed_over() -> None:
     scope = view(*ITEMS, nodes=NODES)
-    assert (
-        asyncio.run(evaluate("={{ $json.v == 'b' ? $('A').first().json.x : $('It\\'s').first().json.x }}", scope)) == 3
-    )
+    assert asyncio.run(evaluate("={{ $json.v == 'b' ? $(`A`).first().json.x : $(`It's`).first().json.x }}", scope)) == 3
     assert set(scope.asked) == {"It's"}
 
 

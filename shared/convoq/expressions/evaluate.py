@@ -6,12 +6,9 @@ all expressions of one structure together.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from convoq.errors import ExpressionFailed
 from convoq.expressions import js
@@ -19,6 +16,7 @@ from convoq.expressions.lookups import known
 from convoq.expressions.paths import Read
 from convoq.expressions.scope import Scope
 from convoq.expressions.template import Template, template
+from convoq.expressions.wire import decoded, encoded
 
 
 def has_expression(value: object) -> bool:
@@ -135,15 +133,11 @@ class _Reading:
             "limit": scope.sandbox.expressions.limits.answer_bytes,
         }
         try:
-            body = msgspec.json.encode(request)
-        except UnicodeEncodeError:  # Half of a surrogate pair, which JavaScript's strings may hold.
-            body = json.dumps(request | {"templates": [json.loads(bytes(one.request)) for one in templates]}).encode()
-        try:
-            answer: dict[str, Any] = json.loads(await scope.sandbox.expressions.run(body))
+            answer = decoded(await scope.sandbox.expressions.run(encoded(request)), dict[str, Any])
         except ExpressionFailed as error:
             raise self._failure(error.message, self.places[0].source) from None
         if "error" in answer:
-            raise self._failure(answer["error"], self.places[0].source)
+            raise self._failure(answer["error"]["message"], self.places[0].source)
         return answer
 
     def _failure(self, message: str, source: str) -> ExpressionFailed:

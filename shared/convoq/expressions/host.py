@@ -23,24 +23,28 @@ HEADER = struct.Struct("!I")
 WALL_FACTOR = 3
 """A request may take this many times its processor time: on a busy machine it waits for its turn."""
 RUNTIME = Path(__file__).with_name("runtime")
-COMMON = ("acorn", "luxon", "jmespath", "md5", "jssha", "titlecase", "transliteration")
+VENDORED = {
+    "expressions": ("acorn", "luxon", "jmespath", "md5", "jssha", "titlecase", "transliteration"),
+    "code": ("luxon", "jmespath"),
+}
 SCRIPTS = {
     "expressions": (
         *("faults", "bytes", "extensions", "strings", "numbers", "arrays", "objects", "dates", "functions"),
         *("rewrite", "data", "globals", "harden", "expressions"),
     ),
+    "code": ("faults", "bytes", "extensions", "arrays", "functions", "data", "node_globals", "outputs", "code"),
 }
 
 
 def runtime(kind: str) -> str:
     """One script: the third parties' files, each with a CommonJS module around it, then ours, which get them all."""
     parts = ["(() => { const convoq = {}, vendor = {};"]
-    for name in COMMON:
+    for name in VENDORED[kind]:
         source = (RUNTIME / "vendor" / f"{name}.js").read_text()
         result = f"typeof {name} === 'undefined' ? module.exports : {name}"
         module = f"(module) => (function (exports) {{ {source}\nreturn {result}; }})(module.exports)"
         parts.append(f"vendor.{name} = ({module})({{ exports: {{}} }});")
-    names, given = ", ".join(COMMON), ", ".join(f"vendor.{name}" for name in COMMON)
+    names, given = ", ".join(VENDORED[kind]), ", ".join(f"vendor.{name}" for name in VENDORED[kind])
     for name in SCRIPTS[kind]:
         source = (RUNTIME / f"{name}.js").read_text()
         parts.append(f'((convoq, {names}) => {{ "use strict"; {source}\n}})(convoq, {given});')
@@ -80,25 +84,39 @@ def arm(timeout_s: float) -> None:
 
 async def serve(connection: socket.socket, kind: str, memory_bytes: int, timeout_s: float) -> None:
     """In an event loop, where mini-racer evaluates without handing over to a thread of its own."""
-    from py_mini_racer import JSEvalException, init_mini_racer, mini_racer
+    from py_mini_racer import init_mini_racer, mini_racer
 
     init_mini_racer(flags=["--single-threaded", f"--max-heap-size={memory_bytes >> 20}"])
-    loop, script = asyncio.get_running_loop(), runtime(kind)
-    with mini_racer(loop) as engine:
-        engine.eval(script)
-        confine(memory_bytes)
-        connection.sendall(framed(b""))
-        while True:
-            (count,) = HEADER.unpack(receive(connection, HEADER.size))
-            request = receive(connection, count).decode()
-            arm(timeout_s)
-            try:
-                found: Any = engine.eval(f"__convoq({json.dumps(request)})")
-                answer = str(found).encode()
-            except JSEvalException as error:
-                answer = json.dumps({"error": str(error).strip().splitlines()[0]}).encode()
+    script = runtime(kind)
+    confined = False
+    while True:
+        with mini_racer(asyncio.get_running_loop()) as engine:
+            engine.eval(script)
+            if not confined:
+                confine(memory_bytes)
+                confined = True
+            connection.sendall(framed(b""))
             arm(0)
-            connection.sendall(framed(answer) + framed(b""))
+            while True:
+                (count,) = HEADER.unpack(receive(connection, HEADER.size))
+                request = receive(connection, count).decode()
+                arm(timeout_s)
+                answer = await answered(engine, request)
+                if kind == "code":  # Each run has a V8 of its own; what the last one left behind ends with it, in time.
+                    connection.sendall(framed(answer))
+                    break
+                arm(0)
+                connection.sendall(framed(answer) + framed(b""))
+
+
+async def answered(engine: Any, request: str) -> bytes:
+    from py_mini_racer import JSEvalException, JSPromise
+
+    try:
+        found = engine.eval(f"__convoq({json.dumps(request)})")
+        return str(await found if isinstance(found, JSPromise) else found).encode()
+    except JSEvalException as error:
+        return json.dumps({"error": {"message": str(error).strip().splitlines()[0]}}).encode()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,10 +14,37 @@ from convoq.errors import ExpressionFailed
 from convoq.expressions.paths import MODES, at_place
 from convoq.expressions.scope import Scope
 
+_OWN = re.compile(r"\$(?:json|binary|data|thisItem)\b|\$input\s*\.\s*item\b")
+_ALL = re.compile(r"\$input\s*\.\s*(?:first|last|all)\b|\$items\(\s*\)")
+_NODE = re.compile(
+    r"""\$\(\s*(["'])(?P<name>(?:(?!\1)[^\\\n])*)\1\s*\)\s*\.\s*"""
+    r"""(?P<what>item|params|isExecuted|(?:first|last|all)\(\s*\))"""
+)
+_LONGEST_NEED = 1000
+_OF_NODES = {"item": "paired", "params": "parameters", "isExecuted": "ran"}
 
-def known(needs: Iterable[str], scope: Scope) -> dict[str, dict[str, Any]]:
-    """For each need (the JSON of a list, see `runtime/data.js`) its value `{"v"}`, or why there is none `{"e"}`."""
-    return {need: _outcome(partial(_found, need, scope)) for need in needs}
+
+def guessed(source: str) -> set[str]:
+    """What a piece of JavaScript will most likely need. What is missing it asks for, what is too much does no harm."""
+    needs = set()
+    if _OWN.search(source):
+        needs.add('["item"]')
+    if _ALL.search(source):
+        needs.add('["items"]')
+    for match in _NODE.finditer(source):
+        name, what = match["name"], match["what"].partition("(")[0]
+        need = [_OF_NODES[what], name] if what in _OF_NODES else [what, name, None, None]
+        needs.add(json.dumps(need, ensure_ascii=False, separators=(",", ":")))
+    return needs
+
+
+def known(needs: Iterable[str], scope: Scope, places: Sequence[int] | None = None) -> dict[str, dict[str, Any]]:
+    """For each need (the JSON of a list, see `runtime/data.js`) its value `{"v"}`, or why there is none `{"e"}`.
+
+    `places` are the items that the run is for, where it is not for the scope's alone.
+    """
+    of = (scope.item_index,) if places is None else places
+    return {need: _outcome(partial(_found, need, scope, of)) for need in needs}
 
 
 def _outcome(find: Callable[[], Any]) -> dict[str, Any]:
@@ -26,14 +54,14 @@ def _outcome(find: Callable[[], Any]) -> dict[str, Any]:
         return {"e": error.message}
 
 
-def _found(need: str, scope: Scope) -> Any:
-    match json.loads(need):
+def _found(need: str, scope: Scope, places: Sequence[int]) -> Any:
+    match _key(need):
         case ["item"]:
             return _item(scope.items[scope.item_index]) if scope.item_index < len(scope.items) else None
         case ["items"]:
             return list(map(_item, scope.items))
         case ["paired", str() as name]:
-            return {str(scope.item_index): _outcome(partial(_paired, name, scope))}
+            return {str(place): _outcome(partial(_paired, name, scope.at(place))) for place in places}
         case ["pairedAt", str() as name, int() as index] if 0 <= index < len(scope.items):
             return _paired(name, scope.at(index))
         case ["first", str() as name, output, run]:
@@ -51,6 +79,14 @@ def _found(need: str, scope: Scope) -> Any:
         case [("previous" | "workflow" | "execution" | "variables" | "environment" | "fromAI") as part]:
             return _of_run(part, scope)
     raise ExpressionFailed(f"there is no {need}")
+
+
+def _key(need: str) -> Any:
+    """Untrusted: code may answer with anything."""
+    try:
+        return json.loads(need) if len(need) <= _LONGEST_NEED else None
+    except ValueError:
+        return None
 
 
 def _of_run(part: str, scope: Scope) -> Any:

@@ -37,7 +37,7 @@ class Pool:
         except BaseException:
             self._drop(process)
             raise
-        if process.is_ready:
+        if process.says_ready:
             await self._return(process)
         else:
             task = asyncio.create_task(self._return(process))
@@ -60,11 +60,20 @@ class Pool:
         await asyncio.gather(*(asyncio.to_thread(process.end) for process in processes))
 
     async def _take(self) -> Process:
-        while not self._idle:
+        while True:
+            while self._idle:
+                process = self._idle.pop()
+                try:
+                    await process.ready()
+                except BaseException as error:
+                    self._drop(process)
+                    if not isinstance(error, Ended):
+                        raise
+                else:
+                    return process
             started = len(self._all) + self._starting
             if started == 0 or not await self._freed(None if started >= self._size else PATIENCE_S):
                 return await self._start()
-        return self._idle.pop()
 
     async def _freed(self, timeout_s: float | None) -> bool:
         """Wait for a process to be free, or for one to be gone; False when that took too long."""
@@ -107,9 +116,12 @@ class Pool:
             await process.ready()
         except Ended:
             self._drop(process)
-        else:
+            return
+        except asyncio.CancelledError:  # The loop ends; another one may go on.
             self._idle.append(process)
-            self._wake()
+            raise
+        self._idle.append(process)
+        self._wake()
 
     def _drop(self, process: Process) -> None:
         self._all.discard(process)

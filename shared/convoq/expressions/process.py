@@ -55,11 +55,13 @@ class Process:
         self._limits = limits
         self._socket = ours
         self._got = bytearray()
+        self._is_ready = False
         self.end = weakref.finalize(self, _end, ours, self._popen)
 
     async def request(self, body: bytes) -> bytes:
         """Raises `Ended`."""
         loop = asyncio.get_running_loop()
+        self._is_ready = False
         try:
             await loop.sock_sendall(self._socket, HEADER.pack(len(body)) + body)
         except OSError:
@@ -67,13 +69,15 @@ class Process:
         return await self._frame()
 
     async def ready(self) -> None:
-        """Raises `Ended`."""
-        await self._frame()
+        """Wait until it takes the next request. Raises `Ended`."""
+        if not self._is_ready:
+            await self._frame()
+            self._is_ready = True
 
     @property
-    def is_ready(self) -> bool:
-        """Whether it has said so already; then `ready` does not wait."""
-        return len(self._got) >= HEADER.size
+    def says_ready(self) -> bool:
+        """Whether `ready` would not wait."""
+        return self._is_ready or len(self._got) >= HEADER.size
 
     async def _frame(self) -> bytes:
         while len(self._got) < HEADER.size:

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
+from convoq.expressions.lookups import guessed
 from convoq.expressions.paths import Read, plain
 
 _OPEN = re.compile(r"(?<!\\)\{\{")
@@ -39,7 +40,7 @@ def template(text: str) -> Template:
     split = list(_split(text))
     readers = [part if isinstance(part, str) else plain(part["code"]) for part in split]
     parts = tuple(part for part in readers if part is not None)
-    return Template(parts if len(parts) == len(split) else None, msgspec.Raw(msgspec.json.encode(split)), set())
+    return Template(parts if len(parts) == len(split) else None, msgspec.Raw(msgspec.json.encode(split)), guessed(text))
 
 
 def _split(text: str) -> list[str | dict[str, str]]:

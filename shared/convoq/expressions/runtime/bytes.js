@@ -26,7 +26,7 @@ function sequence(byte) {
 function fromUtf8(bytes) {
   const parts = [];
   let codes = [];
-  for (let at = 0; at < bytes.length; ) {
+  for (let at = 0; at < bytes.length;) {
     const byte = bytes[at++];
     let code = byte;
     if (byte >= 0x80) {
@@ -53,7 +53,11 @@ function fromUtf8(bytes) {
 
 /** What is not of the alphabet is skipped, both alphabets are taken, and `=` ends it. */
 function fromBase64(text) {
-  const clean = String(text).split("=", 1)[0].replace(/[^\w+/-]/g, "").replaceAll("-", "+").replaceAll("_", "/");
+  const clean = String(text)
+    .split("=", 1)[0]
+    .replace(/[^\w+/-]/g, "")
+    .replaceAll("-", "+")
+    .replaceAll("_", "/");
   return Uint8Array.fromBase64(clean.length % 4 === 1 ? clean.slice(0, -1) : clean);
 }
 

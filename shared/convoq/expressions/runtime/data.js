@@ -126,10 +126,10 @@ function customData() {
   };
 }
 
-/** The names an expression sees, each made when it is looked at. `at` are the index of the item and of the run. */
+/** The names an expression sees, each made when it is looked at. `at` is `{index, run, own}`: the item, the run, and
+ *  which item is at hand alone. */
 function namesOf(need, at, extra) {
-  const { index, run } = at;
-  const item = () => (index === at.own ? need("item") : (need("items")[index] ?? null));
+  const item = () => (at.index === at.own ? need("item") : (need("items")[at.index] ?? null));
   const today = { hour: 0, minute: 0, second: 0, millisecond: 0 };
   const ai = fromAI(need);
   return {
@@ -149,12 +149,12 @@ function namesOf(need, at, extra) {
     get $thisItem() {
       return item();
     },
-    $: (name) => nodeOf(need, String(name), index),
+    $: (name) => nodeOf(need, String(name), at.index),
     get $node() {
-      return new Proxy({}, { get: (_, name) => oldNodeOf(need, String(name), index) });
+      return new Proxy({}, { get: (_, name) => oldNodeOf(need, String(name), at.index) });
     },
     $items: (name, output, run) => (name === undefined ? need("items") : need("all", name, output ?? 0, run ?? null)),
-    $item: (other) => namesOf(need, { own: at.own, index: Number(other), run }, extra),
+    $item: (other) => namesOf(need, { ...at, index: Number(other) }, extra),
     get $prevNode() {
       return need("previous");
     },
@@ -185,11 +185,17 @@ function namesOf(need, at, extra) {
     get $today() {
       return DateTime.now().set(today);
     },
-    $itemIndex: index,
-    $position: index,
-    $thisItemIndex: index,
-    $runIndex: run,
-    $thisRunIndex: run,
+    get $itemIndex() {
+      return at.index;
+    },
+    get $position() {
+      return at.index;
+    },
+    get $thisItemIndex() {
+      return at.index;
+    },
+    $runIndex: at.run,
+    $thisRunIndex: at.run,
     $secrets: {},
     $self: {},
     $fromAI: ai,

@@ -74,7 +74,8 @@ class Rewriter {
   /** As the printer of n8n's compiler has it, which people's prompts went through: after a line break a tab indents by
    *  four, and between a word's last letter and what is inserted stands a space. */
   TemplateElement({ value: { cooked, raw }, start, end, tail }) {
-    let text = raw.replace(/(?<=\n)[ \t]+/g, (indent) => indent.replaceAll(/ *\t/g, (tab) => " ".repeat(4 * Math.ceil(tab.length / 4))));
+    const four = (spaces) => " ".repeat(4 * Math.ceil(spaces.length / 4));
+    let text = raw.replace(/(?<=\n)[ \t]+/g, (indent) => indent.replace(/ *\t/g, four));
     if (!tail && cooked?.includes("\n") && /[\w\n]$/.test(raw)) text += " ";
     if (text !== raw) this.edit(start, end, text);
   }
