@@ -3,8 +3,8 @@
 A streamed answer is NDJSON, one object per line: `begin` and `end` enclose one model call that emits text, `item` is a
 piece of it, `reasoning` (for who asked for it) a piece of what the model thinks. The last line of every answer is an
 `end`; an `error` always has content and is followed by an `end`. Clients ignore the types they do not know
-(`keepalive`, `queued`, `retry`). The shape is n8n's `StructuredChunk`, with `seq` added: gap-free from 0 within one
-execution (a `keepalive` has none, it is not part of the log).
+(`keepalive`, `queued`, `retry`, `response`). The shape is n8n's `StructuredChunk`, with `seq` added: gap-free from 0
+within one execution (a `keepalive` has none, it is not part of the log).
 """
 
 from __future__ import annotations
@@ -65,6 +65,17 @@ class Error(Chunk, tag="error"):
     seq: int = -1
 
 
+class Response(Chunk, tag="response"):
+    """The HTTP answer that a node of the workflow made for a client that does not read the stream. Names of `headers`
+    are lower-case; `file` is the id of the file that is its body."""
+
+    status: int
+    headers: dict[str, str]
+    body: str = ""
+    file: str = ""
+    seq: int = -1
+
+
 class Queued(Chunk, tag="queued"):
     """The message waits behind `position` others of its session."""
 
@@ -83,6 +94,6 @@ class Keepalive(Chunk, tag="keepalive"):
     pass
 
 
-type_of_line = Begin | Item | Reasoning | End | Error | Queued | Retry | Keepalive
+type_of_line = Begin | Item | Reasoning | End | Error | Response | Queued | Retry | Keepalive
 encode_line = msgspec.json.Encoder().encode
 decode_line = msgspec.json.Decoder(type_of_line).decode

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from convoq.errors import InvalidWorkflow
+from convoq.errors import InvalidWorkflow, NodeFailed
 from tests.engine.support import chain, node, run
 
 ITEM: dict[str, Any] = {"name": "Ada", "n": 7, "o": {"x": 1, "y": {"z": 2}}, "tags": ["a"], "a.b": "flat"}
@@ -145,3 +145,26 @@ def test_the_first_two_versions(version: float, number: Any) -> None:
     flat = edit(version, item, values=OLDEST, keepOnlySet=True, options={"dotNotation": False})
     assert flat["u.v"] == "Ada!"
     assert edit(version, item) == item
+
+
+@pytest.mark.parametrize(
+    "written, expected",
+    [
+        ('={"t": "{{ $json.t }}"}', {"t": 'a "quoted"\nword'}),
+        ('={"o": {{ $json.o }}, "l": {{ $json.l }}, "n": {{ $json.nothing }}}', {"o": {"x": 1}, "l": [1], "n": None}),
+        ("={{ $json.o }}\n", {"x": 1}),
+        ("={{ $json.o }}", {"x": 1}),
+        ('={{ "{\\"a\\": 1}" }}', {"a": 1}),
+        ({"a": "={{ $json.o.x }}"}, {"a": 1}),
+        (None, {}),
+    ],
+)
+def test_json_with_expressions_in_it(written: Any, expected: dict[str, Any]) -> None:
+    item = {"t": 'a "quoted"\nword', "o": {"x": 1}, "l": [1]}
+    assert edit(3.4, item, mode="raw", jsonOutput=written) == expected
+
+
+@pytest.mark.parametrize("written", ['={"t": {{ $json.t }}}', "={{ [1] }}", "={{ 5 }}", '={"t": '])
+def test_json_with_expressions_that_is_none(written: str) -> None:
+    with pytest.raises(NodeFailed, match=r"item 0: jsonOutput: (not JSON|should be a JSON object)"):
+        edit(3.4, {"t": "oops"}, mode="raw", jsonOutput=written)

@@ -40,6 +40,7 @@ from convoq.memory.redis_list import RedisMemories
 from convoq.presence import Process, say_present
 from convoq.redis import Arrival, Pipe, async_client, sync_client, unavailable
 from convoq.settings import Settings
+from convoq.store.binaries import RedisBinaries
 from convoq.store.sessions import SessionStore
 from convoq.store.workflows import WorkflowStore
 
@@ -100,6 +101,7 @@ def create_app(settings: Settings, control: Control) -> ASGIApp:
             RedisMemories(pipe),
             http=_no_http,
             credential=CredentialLookup(settings, pipe),
+            binaries=RedisBinaries(pipe, settings),
             parts=[MemoryParts(pools=Pools(pipe, settings.redis_url))],
         )
         takeover = Takeover(pipe, connection, settings)

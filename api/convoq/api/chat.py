@@ -119,7 +119,8 @@ async def run(
         own = chat.trigger.parameters.options.error_message
         words = Words(state.settings.error_details, admitted.execution_id, own)
         if form is Form.JSON:
-            return JsonReply(reader, words, headers, keepalive_s, on_left=on_left)
+            files = state.services.binaries
+            return JsonReply(reader, words, headers, keepalive_s, files=files, on_left=on_left)
         return StreamReply(reader, words, form, headers, keepalive_s, position=admitted.position, on_left=on_left)
 
 

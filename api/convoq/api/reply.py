@@ -11,9 +11,12 @@ from starlette.types import Receive, Scope, Send
 
 from convoq.api.relay import Reader
 from convoq.api.words import Words
+from convoq.contract.binary import BinaryStore
+from convoq.contract.items import Binary
 from convoq.delivery.entries import Entry, number
 from convoq.errors import ConvoqError
-from convoq.protocol import End, Error, Keepalive, Metadata, Queued, encode_line
+from convoq.protocol import End, Error, Keepalive, Metadata, Queued, decode_line, encode_line
+from convoq.protocol import Response as NodeResponse
 
 
 class Form(StrEnum):
@@ -33,6 +36,14 @@ BY_ACCEPT = {
 }
 
 
+RESPONSE_LINE = b'{"type":"response"'
+"""How the line of a node's response begins."""
+BODILESS = (204, 304)
+GUARDS = {
+    "content-security-policy": "sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts",
+    "x-content-type-options": "nosniff",
+}
+"""A workflow's page must not act as one of convoq's own: it has an origin of its own."""
 NDJSON_KEEPALIVE = encode_line(Keepalive()) + b"\n"
 SSE_KEEPALIVE = b": keepalive\n\n"
 
@@ -161,7 +172,21 @@ class StreamReply(_Reply):
 
 
 class JsonReply(_Reply):
-    """The one JSON answer of a client that does not read a stream, when the execution has ended."""
+    """The one answer of a client that does not read a stream: what a node of the workflow responds, as soon as it does,
+    else JSON when the execution has ended."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        words: Words,
+        headers: Mapping[str, str],
+        keepalive_s: float,
+        *,
+        files: BinaryStore,
+        on_left: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        super().__init__(reader, words, headers, keepalive_s, on_left=on_left)
+        self._files = files
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(self.headers)
@@ -172,6 +197,10 @@ class JsonReply(_Reply):
                 self._done = True
                 body = self._words.error(error.as_dict())
                 return await JSONResponse(body, error.status, headers)(scope, receive, send)
+            if entry is not None and (found := responded(entry)) is not None:
+                self._done = True
+                self._reader.close()
+                return await (await self._made(found, headers))(scope, receive, send)
             if entry is not None and entry.end is not None:
                 self._done = True
                 ended = entry.end
@@ -179,3 +208,19 @@ class JsonReply(_Reply):
                     return await JSONResponse(ended.reply, 200, headers)(scope, receive, send)
                 body = self._words.error(ended.error)
                 return await JSONResponse(body, ended.http_status, headers)(scope, receive, send)
+
+    async def _made(self, found: NodeResponse, headers: Mapping[str, str]) -> Response:
+        try:
+            body = await self._files.get(Binary(found.file, "")) if found.file else found.body.encode()
+        except ConvoqError as error:
+            return JSONResponse(self._words.error(error.as_dict()), error.status, headers)
+        own = {**found.headers, **headers, **GUARDS}
+        return Response(None if found.status in BODILESS else body, found.status, own)
+
+
+def responded(entry: Entry) -> NodeResponse | None:
+    """What a node of the workflow responds in this entry."""
+    if RESPONSE_LINE not in entry.lines:
+        return None
+    lines = (decode_line(line) for line in entry.lines.splitlines() if line.startswith(RESPONSE_LINE))
+    return next((line for line in lines if isinstance(line, NodeResponse)), None)

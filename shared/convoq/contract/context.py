@@ -12,6 +12,7 @@ from convoq.contract.definition import Node
 from convoq.contract.execution import Cancellation, ExecutionInfo
 from convoq.contract.items import Item, Outputs
 from convoq.contract.parameters import Parameters
+from convoq.contract.response import HttpResponse
 from convoq.contract.run_data import Tokens
 from convoq.contract.services import Services
 from convoq.contract.waiting import Wait
@@ -157,6 +158,11 @@ class RunContext(Context[P_co], Protocol[P_co]):
 
     def earlier_items(self, run_index: int) -> Sequence[Item]:
         """What came in on the first input in an earlier run of this node."""
+        ...
+
+    async def respond(self, response: HttpResponse, texts: Sequence[str]) -> bool:
+        """Answer the request that started the execution: with `response`, or, where the client reads a stream, with
+        each of `texts` as a segment of it. False where nobody waits for such an answer, or it was given before."""
         ...
 
     @property

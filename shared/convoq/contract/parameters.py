@@ -53,6 +53,11 @@ def version_of(info: ValidationInfo) -> float:
     return float((info.context or {}).get("version", LATEST))
 
 
+def as_written(info: ValidationInfo) -> bool:
+    """Whether they are read as the file has them: in a run their expressions have been evaluated."""
+    return not (info.context or {}).get("running")
+
+
 class Parameters(BaseModel):
     """Parameters as the file has them, after expressions were evaluated. Unknown ones are ignored.
 

@@ -17,7 +17,8 @@ async def close_stream(outcome: Outcome, hooks: Hooks, *, clock: Callable[[], fl
     """Emit what the client still has to be told. The last chunk is an `end`.
 
     After a failure: one `error` and one `end`, which also closes the segment that was open. After success: the answer
-    as one begin/item/end of its node, where no text was streamed or nodes after the agent made another text of it.
+    as one begin/item/end of its node, where no text was streamed or nodes after the agent made another text of it, and
+    no node answered of its own.
     """
     now = int(clock() * 1000)
     place = Metadata(outcome.node_id, outcome.last_node, 0, outcome.run_index, now)
@@ -30,6 +31,8 @@ async def close_stream(outcome: Outcome, hooks: Hooks, *, clock: Callable[[], fl
         await hooks.emit(End(place))
         return
     await hooks.end_segments(now)
+    if hooks.responded and hooks.streamed:
+        return
     text = outcome.reply_text()
     # A last node that merely logs has no text for people: after a streamed answer its JSON would be noise.
     if not hooks.streamed or (outcome.has_text and text.strip() not in hooks.texts):

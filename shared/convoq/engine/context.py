@@ -15,6 +15,7 @@ from convoq.contract.definition import Node
 from convoq.contract.execution import Cancellation, ExecutionInfo
 from convoq.contract.items import Item, Outputs
 from convoq.contract.node import SubNode
+from convoq.contract.response import HttpResponse
 from convoq.contract.run_data import NodeRun, Tokens
 from convoq.contract.services import Services
 from convoq.contract.waiting import Wait
@@ -177,6 +178,21 @@ class NodeContext:
             await state.hooks.emit(Reasoning(text, metadata))
         else:
             await state.hooks.emit(Begin(metadata) if kind == "begin" else End(metadata))
+
+    async def respond(self, response: HttpResponse, texts: Sequence[str]) -> bool:
+        hooks = self._state.hooks
+        if self.is_streaming():
+            for index, text in enumerate(texts):
+                await self.send_chunk("begin", index)
+                await self.send_chunk("item", index, text)
+                await self.send_chunk("end", index)
+            hooks.responded = hooks.responded or bool(texts)
+            return bool(texts)
+        if hooks.respond is None or hooks.responded:
+            return False
+        hooks.responded = True
+        await hooks.respond(response)
+        return True
 
     def note(self, sentence: str) -> None:
         if self.executed.record is not None and sentence not in self.executed.record.notes:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from convoq.contract.execution import Cancellation
+from convoq.contract.response import HttpResponse
 from convoq.contract.run_data import NodeRun
 from convoq.protocol import Begin, End, Error, Item, Metadata, Reasoning
 
@@ -17,15 +18,18 @@ class Hooks:
     """`send_chunk` gets chunks without numbers (`seq` is -1): whoever writes the stream numbers them.
 
     `node_started` and `node_finished` get every node run, sub-nodes' too, before and after. `before_effect` is awaited
-    before something is done that must not be done twice. `cancellation` is the signal that the run is to end.
-    `reasoning` tells that the client asked for what models think. What went through `emit` is remembered: the segments
-    still open, all texts streamed, and the thoughts where nobody reads a stream.
+    before something is done that must not be done twice. `respond` is there where the client waits for an answer that
+    a node makes; `responded` tells that it has it, or its texts in the stream. `cancellation` is the signal that the
+    run is to end. `reasoning` tells that the client asked for what models think. What went through `emit` is
+    remembered: the segments still open, all texts streamed, and the thoughts where nobody reads a stream.
     """
 
     send_chunk: Callable[[StreamChunk], Awaitable[None]] | None = None
     node_started: Callable[[NodeRun], None] | None = None
     node_finished: Callable[[NodeRun], None] | None = None
     before_effect: Callable[[], Awaitable[None]] | None = None
+    respond: Callable[[HttpResponse], Awaitable[None]] | None = None
+    responded: bool = False
     cancellation: Cancellation = field(default_factory=Cancellation)
     reasoning: bool = False
     thoughts: list[str] = field(default_factory=list, init=False)

@@ -20,8 +20,8 @@ class Step:
 
     `edges` are its main connections, in the order in which they are followed. `inputs` counts the main inputs up to the
     last one connected; `insists` says that it does not run unless each of them was given something. `ancestors` (of a
-    node with several inputs) are all that can lead to it. `reading` is what the reading of its parameters is told: the
-    version. `fixed` keeps the parsed parameters where no expression is in them,
+    node with several inputs) are all that can lead to it. `reading` is what the reading of its parameters is told in a
+    run. `fixed` keeps the parsed parameters where no expression is in them,
     for all executions.
     """
 
@@ -58,7 +58,7 @@ def make_plan(
             insists=order.may_insist and isinstance(node_type, MainNode) and node_type.needs_all_inputs(node),
             ancestors=_ancestors(name, incoming) if inputs > 1 else frozenset(),
             dynamic=has_expression(node.parameters),
-            reading={"version": node.type_version},
+            reading={"version": node.type_version, "running": True},
         )
     return plan
 

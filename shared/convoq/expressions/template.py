@@ -56,3 +56,15 @@ def _split(text: str) -> list[str | dict[str, str]]:
     if at < len(text) or not parts:
         parts.append(text[at:])
     return parts
+
+
+def pieces(text: str) -> tuple[list[str], list[str]]:
+    """The texts of a template, one more than it has expressions, and each expression as a template of its own."""
+    texts, expressions = [], []
+    at = 1
+    while opened := _OPEN.search(text, at):
+        texts.append(text[at : opened.start()])
+        closed = _CLOSE.search(text, opened.end())
+        at = closed.end() if closed else len(text)
+        expressions.append(f"={text[opened.start() : at]}")
+    return [*texts, text[at:]], expressions

@@ -37,6 +37,7 @@ NODES: Mapping[str, str] = {
     "n8n-nodes-base.wait": "flow.wait:WaitNode",
     "n8n-nodes-base.noOp": "flow.no_op:NoOpNode",
     "n8n-nodes-base.stopAndError": "flow.stop_and_error:StopAndErrorNode",
+    "n8n-nodes-base.respondToWebhook": "flow.respond_to_webhook:RespondToWebhookNode",
     "n8n-nodes-base.executeWorkflow": "flow.execute_workflow:ExecuteWorkflowNode",
     # data
     "n8n-nodes-base.set": "data.edit_fields:EditFieldsNode",

@@ -171,3 +171,56 @@ def test_the_old_form_counts_in_any_version_and_may_ask_for_any() -> None:
         assert outputs(on_items(IF, version, {"conditions": old}, [{}])) == [[], [{}]]
         given = {"conditions": old, "combineOperation": "any"}
         assert outputs(on_items(IF, version, given, [{}])) == [[{}], []]
+
+
+@pytest.mark.parametrize(
+    "operation, pattern, value, case, expected",
+    [
+        ("regex", "^ab+$", "abb", True, True),
+        ("regex", "^AB", "abb", True, False),
+        ("regex", "^AB", "abb", False, True),
+        ("regex", "/^AB/i", "abb", True, True),
+        ("notRegex", r"\d{2}", "a1", True, True),
+        ("regex", r"(?<word>é)\k<word>", "éé", True, True),
+        ("regex", "}}", "{{ }}", True, True),
+        ("regex", "x", None, True, False),
+        ("regex", "(", "x", True, FAILS),
+        ("regex", "(a+)+$", "a" * 40 + "b", True, FAILS),
+    ],
+)
+def test_regular_expressions(operation: str, pattern: str, value: Any, case: bool, expected: bool | str) -> None:
+    assert holds(value, condition("string", operation, pattern), caseSensitive=case) == expected
+
+
+@pytest.mark.parametrize(
+    "operation, right, value, expected",
+    [
+        ("after", "2024-05-01", "2024-05-02", True),
+        ("before", "2024-05-01T10:00:00Z", "2024-05-01T11:30:00+02:00", True),
+        ("equals", "2024-05-01T10:00:00Z", "Wed, 01 May 2024 10:00:00 GMT", True),
+        ("notEquals", "2024-05-01", "2024-05-01 00:00", False),
+        ("afterOrEquals", "2024-05-01", "May 1 2024", True),
+        ("beforeOrEquals", "2024-05-01", None, False),
+        ("empty", "", None, True),
+        ("after", "2024-05-01", "no date", FAILS),
+        ("after", "2024-05-01", {}, FAILS),
+    ],
+)
+def test_dates(operation: str, right: str, value: Any, expected: bool | str) -> None:
+    single = {"singleValue": True} if not right else {}
+    assert holds(value, condition("dateTime", operation, right, **single)) == expected
+
+
+def test_dates_and_regular_expressions_of_the_old_form() -> None:
+    date = {"dateTime": [{"value1": "={{ $json.v }}", "value2": "2024-05-01"}]}
+    assert outputs(on_items(IF, 1, {"conditions": date}, [{"v": "2024-05-02"}, {"v": "2024-04-02"}])) == [
+        [{"v": "2024-05-02"}],
+        [{"v": "2024-04-02"}],
+    ]
+    with pytest.raises(NodeFailed, match="is no date and time"):
+        outputs(on_items(IF, 1, {"conditions": date}, [{"v": "soon"}]))
+    pattern = {"string": [{"value1": "={{ $json.v }}", "operation": "regex", "value2": "/^A/i"}]}
+    assert outputs(on_items(IF, 1, {"conditions": pattern}, [{"v": "ab"}, {"v": "b"}, {}])) == [
+        [{"v": "ab"}],
+        [{"v": "b"}, {}],
+    ]

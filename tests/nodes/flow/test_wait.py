@@ -10,7 +10,7 @@ import pytest
 from convoq.contract.waiting import Resumed, Wait
 from convoq.engine.run import WorkflowRun
 from convoq.engine.snapshot import freeze, thaw
-from convoq.errors import InvalidWorkflow
+from convoq.errors import BadParameter, InvalidWorkflow
 from tests.engine.support import Finished, node, run
 from tests.nodes.running import on_items, outputs, parse
 
@@ -40,6 +40,22 @@ def test_for_a_time(version: float, parameters: dict[str, Any], seconds: float) 
     wait, ahead = waits(version, **parameters)
     assert wait.for_ == "time"
     assert ahead == pytest.approx(seconds, abs=5)
+
+
+def test_for_a_date() -> None:
+    wait, _ = waits(resume="specificTime", dateTime="2030-01-01T00:00:00Z")
+    assert wait == Wait("time", 1893456000)
+    assert outputs(on_items(WAIT, 1.1, {"resume": "specificTime", "dateTime": "1969-01-01"}, [{"v": 1}])) == [
+        [{"v": 1}]
+    ]
+    limit: dict[str, Any] = {
+        "limitWaitTime": True,
+        "limitType": "atSpecifiedTime",
+        "maxDateAndTime": "2030-01-01T00:00:00Z",
+    }
+    assert waits(resume="webhook", **limit)[0] == Wait("call", 1893456000)
+    with pytest.raises(BadParameter, match="'dateTime': 'soon' is no date and time"):
+        outputs(on_items(WAIT, 1.1, {"resume": "specificTime", "dateTime": "soon"}, [{}]))
 
 
 def test_no_time_at_all_is_no_wait() -> None:

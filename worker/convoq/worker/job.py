@@ -13,6 +13,7 @@ from convoq import keys
 from convoq.contract.connections import ConnectionType
 from convoq.contract.execution import ExecutionInfo
 from convoq.contract.items import Item
+from convoq.contract.response import HttpResponse
 from convoq.contract.run_data import NodeRun
 from convoq.contract.services import Services
 from convoq.delivery.admission import Request
@@ -27,7 +28,7 @@ from convoq.engine.wait_here import wait_here
 from convoq.engine.workflow import Workflow
 from convoq.errors import ConvoqError, ExecutionFailed, Fenced, NodeFailed, Stopped, StreamTooLarge, TimedOut
 from convoq.memory.thread import Exchange
-from convoq.protocol import Chunk
+from convoq.protocol import Chunk, Response
 from convoq.redis import Argument, Pipe, load_script
 
 log = structlog.get_logger()
@@ -94,7 +95,7 @@ class ChatJob:
         )
         claim.on_cancel = partial(_cancelled, hooks)
         started = self._services.clock()
-        outcome, run_data = await self._outcome(claim, hooks, timeout_s)
+        outcome, run_data = await self._outcome(claim, hooks, writer, timeout_s)
         try:
             first, tail = await writer.close()
         except (StreamTooLarge, ExecutionFailed) as error:
@@ -108,12 +109,16 @@ class ChatJob:
         exchange = self._exchange(claim, outcome, started)
         return Result(ended, number(last, first, ended), run_data, said, exchange)
 
-    async def _outcome(self, claim: Claim, hooks: Hooks, timeout_s: float) -> tuple[Outcome, bytes]:
+    async def _outcome(
+        self, claim: Claim, hooks: Hooks, writer: StreamWriter, timeout_s: float
+    ) -> tuple[Outcome, bytes]:
         run: WorkflowRun | None = None
         try:
             deadline = asyncio.get_running_loop().time() + timeout_s
             async with asyncio.timeout_at(deadline):
                 workflow = await self._find_workflow(claim.request.workflow_id, claim.request.version)
+                if not claim.request.stream and _answers_itself(workflow, claim.request.trigger):
+                    hooks.respond = partial(_respond, writer)
                 run = WorkflowRun(workflow, self._info(claim, workflow), self._services, hooks, deadline=deadline)
                 hooks.node_finished = partial(self._checkpoint, claim, run)
                 outcome = await wait_here(run, await run.start(claim.request.trigger, [Item(claim.request.item)]))
@@ -190,6 +195,19 @@ class ChatJob:
         hooks.send_chunk = keep
         await close_stream(outcome, hooks)
         return tail
+
+
+def _answers_itself(workflow: Workflow, trigger: str) -> bool:
+    """Whether the chat's client is to have the answer that a node of the workflow makes."""
+    return any(
+        chat.node.name == trigger and chat.parameters.response_mode == "responseNode"
+        for chat in workflow.chat_triggers()
+    )
+
+
+async def _respond(writer: StreamWriter, response: HttpResponse) -> None:
+    file = "" if response.file is None else response.file.id
+    await writer.send(Response(response.status, dict(response.headers), response.body, file))
 
 
 def _cancelled(hooks: Hooks, reason: ConvoqError) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
 from typing import Any, Literal
 
@@ -12,12 +11,13 @@ from pydantic import Field, ValidationInfo, field_validator
 from convoq.contract.context import RunContext
 from convoq.contract.items import Item
 from convoq.contract.node import MainNode
-from convoq.contract.parameters import Parameters, parameter
+from convoq.contract.parameters import Parameters, as_written, parameter
 from convoq.contract.per_item import per_item
 from convoq.errors import NodeFailed
 from convoq.expressions import js
 from convoq.expressions.field_types import FieldType, convert
 from convoq.nodes.fields import holder, names, put
+from convoq.nodes.raw_json import parsed, raw_json
 
 
 class Assignment(Parameters):
@@ -85,7 +85,7 @@ class EditFieldsParameters(Parameters):
     fields: OldFields = OldFields()
     values: OldestFields = parameter(OldestFields(), versions=(1, 2))
     keep_only_set: bool = parameter(False, versions=(1, 2))
-    json_output: dict[str, Any] | str = Field(default_factory=dict)
+    json_output: Any = Field(default_factory=dict)
     include_other_fields: bool = False
     include: Literal["all", "none", "selected", "except"] = "all"
     include_fields: str = ""
@@ -94,21 +94,14 @@ class EditFieldsParameters(Parameters):
 
     @field_validator("json_output", mode="after")
     @classmethod
-    def _is_an_object(cls, value: dict[str, Any] | str, info: ValidationInfo) -> dict[str, Any] | str:
-        if info.data.get("mode") == "raw" and isinstance(value, str) and not value.startswith("="):
-            _object_of(value)
+    def _is_an_object(cls, value: Any, info: ValidationInfo) -> Any:
+        literal = as_written(info) and isinstance(value, str) and not value.startswith("=")
+        if literal and info.data.get("mode") == "raw":
+            _object(parsed(value))
         return value
 
-    def raw(self) -> dict[str, Any]:
-        return _object_of(self.json_output) if isinstance(self.json_output, str) else self.json_output
 
-
-def _object_of(text: str) -> dict[str, Any]:
-    try:
-        # Not strict: an expression may have put a line break into a JSON string.
-        found = json.loads(text, strict=False)
-    except ValueError as error:
-        raise ValueError(f"not JSON: {error}") from None
+def _object(found: Any) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError("should be a JSON object")
     return found
@@ -135,7 +128,9 @@ async def _edit(ctx: RunContext[EditFieldsParameters], index: int) -> Item:
         new = parameters.values.values(version)
     elif parameters.mode == "raw":
         try:
-            new = list(parameters.raw().items())
+            written = ctx.node.parameters.get("jsonOutput")
+            raw = {} if written is None else await raw_json(ctx, written, index)
+            new = list(_object(raw).items())
         except ValueError as error:
             raise NodeFailed(f"{where}: jsonOutput: {error}") from None
     else:

@@ -169,7 +169,7 @@ _COMPARISONS: Mapping[ConditionType, Mapping[str, Compare]] = {
             "endsWith": _on_text(str.endswith),
         }
     ),
-    "number": {**_EQUALITY, **{name: in_order(compare) for name, compare in _ORDER.items()}},
+    "number": {**_EQUALITY, **{name: _both_given(in_order(compare)) for name, compare in _ORDER.items()}},
     "dateTime": {
         "equals": _both_given(operator.eq),
         "notEquals": _both_given(operator.ne),

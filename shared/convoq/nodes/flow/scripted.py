@@ -10,10 +10,17 @@ import re
 from typing import Any
 
 from convoq.contract.context import Context
-from convoq.errors import ExpressionFailed, NodeFailed
+from convoq.errors import NodeFailed
 from convoq.expressions import js
 
 _SLASHES = re.compile(r"/(.*?)/([gimusy]*)")
+_TEST = """={{ (() => {
+  try {
+    return new RegExp(%s, "%s").test(%s);
+  } catch (error) {
+    return error.message;
+  }
+})() }}"""
 _INSTANT = """={{ (text => {
   for (const read of ["fromISO", "fromHTTP", "fromRFC2822", "fromSQL"]) {
     const date = DateTime[read](text, { setZone: true });
@@ -25,18 +32,17 @@ _INSTANT = """={{ (text => {
 
 
 async def matches(ctx: Context[Any], text: str, pattern: str, *, ignore_case: bool = False) -> bool:
-    """Whether `pattern`, bare or as `/pattern/flags`, is found in `text`. Raises `NodeFailed` for one that is none."""
+    """Whether `pattern`, bare or as `/pattern/flags`, is found in `text`. Raises `NodeFailed` for one that is none,
+    `ExpressionFailed` for one that takes too long."""
     flags = ""
     if (slashed := _SLASHES.fullmatch(pattern)) is not None:
         pattern, flags = slashed[1], slashed[2]
     if ignore_case and "i" not in flags:
         flags += "i"
-    try:
-        return bool(await ctx.evaluate(f"={{{{ new RegExp({_literal(pattern)}, '{flags}').test({_literal(text)}) }}}}"))
-    except ExpressionFailed as error:
-        raise NodeFailed(
-            f"regular expression {pattern[:200]!r}: {error.details.get('reason', error.message)}"
-        ) from None
+    found = await ctx.evaluate(_TEST % (_literal(pattern), flags, _literal(text)))
+    if not isinstance(found, bool):
+        raise NodeFailed(f"regular expression {pattern[:200]!r}: {found}")
+    return found
 
 
 async def instant(ctx: Context[Any], value: Any) -> float | None:
