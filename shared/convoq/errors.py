@@ -34,6 +34,7 @@
         │   │   └── EmptyAnswer     502 empty_answer     (neither text nor a tool call)
         │   ├── ToolFailed          500 tool_failed
         │   ├── MemoryFailed        500 memory_failed
+        │   │   └── MemoryUnavailable 503 memory_unavailable (its server is away, full or read-only)
         │   ├── StoreFailed         502 store_failed     (a vector store)
         │   ├── RequestFailed       502 request_failed   (an HTTP request of a node)
         │   │   ├── EgressRefused   403 egress_refused   (an address that nodes may not connect to)
@@ -281,6 +282,10 @@ class ToolFailed(NodeFailed):
 class MemoryFailed(NodeFailed):
     code = "memory_failed"
     public = "The memory of this conversation could not be reached."
+
+
+class MemoryUnavailable(MemoryFailed):
+    status, code = 503, "memory_unavailable"
 
 
 class TooManyIterations(NodeFailed):

@@ -93,6 +93,11 @@ class Settings(BaseSettings):
     file_max_bytes: int = Field(16 << 20, ge=1024, description="largest file an execution may hold, bytes")
     files_max_bytes: int = Field(64 << 20, ge=1024, description="all files of one execution together, bytes")
     memory_ttl_s: int = Field(3600, ge=1, description="seconds an idle session is remembered (renewed by each turn)")
+    memory_patience_s: float = Field(
+        10.0,
+        ge=0,
+        description="seconds a memory waits for a database that is away, full or read-only",
+    )
     memory_stand_in: bool = Field(
         True, description="whether convoq's own Redis stands in for a Redis Chat Memory whose credential is not known"
     )

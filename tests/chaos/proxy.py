@@ -13,13 +13,14 @@ READ_BYTES = 64 << 10
 
 class Proxy:
     """Listens on a port of its own, by TLS where it is given a context. The faults apply to both directions of all
-    connections."""
+    connections. After `replies_to_pass` pieces of replies the next is lost, and every connection is reset, once."""
 
     def __init__(self, upstream_port: int, tls: ssl.SSLContext | None = None) -> None:
         self.port = 0
         self._tls = tls
         self.delay_s = 0.0
         self.refuses = False
+        self.replies_to_pass: int | None = None
         self._upstream_port = upstream_port
         self._flows = asyncio.Event()
         self._flows.set()
@@ -65,16 +66,21 @@ class Proxy:
         both = {writer, server_writer}
         self._writers |= both
         try:
-            await asyncio.gather(self._pump(reader, server_writer), self._pump(server_reader, writer))
+            await asyncio.gather(self._pump(reader, server_writer), self._pump(server_reader, writer, replies=True))
         finally:
             self._writers -= both
             for one in both:
                 one.transport.abort()
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, replies: bool = False) -> None:
         try:
             while data := await reader.read(READ_BYTES):
                 await self._flows.wait()
+                if replies and self.replies_to_pass is not None:
+                    self.replies_to_pass -= 1
+                    if self.replies_to_pass < 0:
+                        self.replies_to_pass = None
+                        self.cut()
                 if self.delay_s:
                     await asyncio.sleep(self.delay_s)
                 writer.write(data)

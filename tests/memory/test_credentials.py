@@ -174,7 +174,7 @@ def test_tls_of_postgres(
 
 
 def test_tls_of_mongodb(certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("convoq.memory.mongo.CONNECT_S", 2.0)
+    monkeypatch.setattr("convoq.memory.mongo.SELECT_S", 2.0)
 
     async def opened(pools: Pools, fields: dict[str, Any]) -> Memory:
         return MongoMemory(pools.mongo(fields, "db", "c"), "s", window=5, claims=None)

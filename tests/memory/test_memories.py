@@ -268,7 +268,7 @@ class TestOtherRedis(OnRedis):
 
     def test_a_server_that_is_not_there(self) -> None:
         async def main() -> None:
-            pools = Pools()
+            pools = Pools(patience_s=0)
             for memory in (
                 N8nListMemory(pools.redis({"port": 1}), "k", window=1, ttl_s=0),
                 RedisListMemory(pools.redis({"port": 1, "password": "hush"}), "k", window=1, ttl_s=0),
@@ -449,7 +449,7 @@ class TestPostgres(OnRedis):
         asyncio.run(main())
 
     async def _pool(self, backend: OtherRedisBackend) -> Any:
-        return (await backend.pools.postgres(self.fields, "n8n_chat_histories")).pool
+        return (await backend.pools.postgres(self.fields, "n8n_chat_histories")).pool.connections
 
 
 class TestMongo(OnRedis):
@@ -515,8 +515,8 @@ class TestMongoWithoutServer:
         async def main() -> None:
             from convoq.memory import mongo
 
-            monkeypatch.setattr(mongo, "CONNECT_S", 0.05)
-            pools = Pools()
+            monkeypatch.setattr(mongo, "SELECT_S", 0.05)
+            pools = Pools(patience_s=0)
             fields: Mapping[str, Any] = {"host": "127.0.0.1", "port": 1, "user": "u", "password": "hush"}
 
             memory: Memory = mongo.MongoMemory(pools.mongo(fields, "db", "c"), "s", window=5, claims=None)

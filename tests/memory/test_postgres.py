@@ -43,7 +43,7 @@ async def opened(pools: Pools, fields: dict[str, Any], table: str, session: str,
 async def table(fields: dict[str, Any], columns: str) -> AsyncIterator[tuple[str, Any, Pools]]:
     """A table of these columns, a connection pool to look at it, and the pools of a worker."""
     pools, name = Pools(), f"t_{uuid4().hex[:12]}"
-    pool = (await pools.postgres(fields, name)).pool
+    pool = (await pools.postgres(fields, name)).pool.connections
     try:
         await pool.execute(f"CREATE TABLE {name} ({columns})")
         yield name, pool, pools

@@ -10,24 +10,30 @@ import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import structlog
 
 from convoq import addresses
 from convoq.contract.memory import History, Turn, check_size
-from convoq.errors import MemoryFailed, NodeFailed
+from convoq.errors import MemoryFailed, MemoryUnavailable, NodeFailed
 from convoq.memory.claims import ClaimedMemory, Claims
 from convoq.memory.n8n_messages import MARK, read_turns, stored_messages
+from convoq.memory.patience import Trouble, Troubled, patiently
 from convoq.memory.repair import sendable
 from convoq.memory.servers import CONNECT_S, IDLE_S, MAX_CONNECTIONS, REPLY_S, MongoCredential
 
 if TYPE_CHECKING:
     from pymongo import AsyncMongoClient
 
+T = TypeVar("T")
 log = structlog.get_logger()
 
+SELECT_S = 3.0
+"""For a server to be found at one try: pymongo goes on connecting meanwhile and in between."""
 CLAIMS = f"{MARK}.claims"
+PASSING = frozenset((6, 7, 89, 91, 112, 189, 262, 9001, 11600, 11602))
+"""MongoDB's codes for what stops, steps down or gets in its own way."""
 TOO_LARGE = frozenset((10334, 17419, 17420))
 """MongoDB's codes for a document over its 16 MB."""
 
@@ -44,7 +50,8 @@ def connect(credential: MongoCredential) -> AsyncMongoClient[dict[str, Any]]:
     options: dict[str, Any] = {
         "maxPoolSize": MAX_CONNECTIONS,
         "maxIdleTimeMS": IDLE_S * 1000,
-        "serverSelectionTimeoutMS": CONNECT_S * 1000,
+        "serverSelectionTimeoutMS": SELECT_S * 1000,
+        "connectTimeoutMS": CONNECT_S * 1000,
         "socketTimeoutMS": REPLY_S * 1000,
         "appname": "convoq",
         **who,
@@ -67,13 +74,25 @@ def connect(credential: MongoCredential) -> AsyncMongoClient[dict[str, Any]]:
 
 
 class MongoCollection:
-    def __init__(self, client: AsyncMongoClient[dict[str, Any]], database: str, name: str) -> None:
+    def __init__(
+        self, client: AsyncMongoClient[dict[str, Any]], database: str, name: str, *, patience_s: float
+    ) -> None:
         if not database:
             raise NodeFailed("no MongoDB database: give the parameter 'databaseName', or the credential a database")
         self.name = f"{database}.{name}"
         self._collection = client[database][name]
+        self._patience_s = patience_s
         self._ready = False
         self._lock = asyncio.Lock()
+
+    async def run(self, call: Callable[[Any], Awaitable[T]], *, again: bool = True) -> T:
+        """`call` is given pymongo's collection; `again`: whether it may be called twice. Raises pymongo's errors,
+        `Troubled`."""
+
+        async def once() -> T:
+            return await call(await self.open())
+
+        return await patiently(once, trouble, patience_s=self._patience_s, again=again)
 
     async def open(self) -> Any:
         """With the index that n8n lacks: unique, so that two first turns at once do not begin two documents."""
@@ -126,8 +145,9 @@ class MongoMemory(ClaimedMemory):
         async def step(claim: str | None) -> bool:
             mine, used = ({}, {}) if claim is None else _used(claim)
             if messages:
-                return await self._update(mine, {"$set": {"messages": messages}, **used}, upsert=claim is None)
-            done = await self._run("write", lambda found: found.delete_many({**self._session, **mine}))
+                change = {"$set": {"messages": messages}, **used}
+                return await self._update(mine, change, upsert=claim is None, again=False)
+            done = await self._run("write", lambda found: found.delete_many({**self._session, **mine}), again=False)
             return bool(done.deleted_count)
 
         await self._claimed(step)
@@ -148,18 +168,24 @@ class MongoMemory(ClaimedMemory):
         await self._update({}, {"$pull": {CLAIMS: {"$in": gone}}}, action="read")
 
     async def _update(
-        self, where: Mapping[str, Any], change: Mapping[str, Any], *, upsert: bool = False, action: str = "write"
+        self,
+        where: Mapping[str, Any],
+        change: Mapping[str, Any],
+        *,
+        upsert: bool = False,
+        again: bool = True,
+        action: str = "write",
     ) -> bool:
         where = {**self._session, **where}
-        done = await self._run(action, lambda found: found.update_one(where, change, upsert=upsert))
+        done = await self._run(action, lambda found: found.update_one(where, change, upsert=upsert), again=again)
         return bool(done.matched_count)
 
-    async def _run(self, action: str, call: Callable[[Any], Awaitable[Any]]) -> Any:
+    async def _run(self, action: str, call: Callable[[Any], Awaitable[Any]], *, again: bool = True) -> Any:
         from pymongo.errors import PyMongoError
 
         try:
-            return await call(await self._collection.open())
-        except PyMongoError as error:
+            return await self._collection.run(call, again=again)
+        except (PyMongoError, Troubled) as error:
             self._fail(action, error)
 
     def _fail(self, action: str, error: Exception) -> NoReturn:
@@ -168,7 +194,29 @@ class MongoMemory(ClaimedMemory):
             raise MemoryFailed(
                 f"the history of {where} is larger than 16 MB, which is all MongoDB keeps of a session: clear it"
             ) from error
-        raise MemoryFailed(f"cannot {action} the memory of {where}: {error}") from error
+        failed = MemoryUnavailable if isinstance(error, Troubled) else MemoryFailed
+        raise failed(f"cannot {action} the memory of {where}: {error}") from error
+
+
+def trouble(error: Exception) -> Trouble | None:
+    from pymongo.errors import (
+        AutoReconnect,
+        NotPrimaryError,
+        OperationFailure,
+        ServerSelectionTimeoutError,
+        WaitQueueTimeoutError,
+    )
+
+    match error:
+        case ServerSelectionTimeoutError() | WaitQueueTimeoutError() if "CERTIFICATE" not in str(error):
+            return Trouble("cannot be reached", undone=True)
+        case NotPrimaryError():
+            return Trouble("is read-only", undone=True)
+        case AutoReconnect() if "CERTIFICATE" not in str(error):
+            return Trouble("closed the connection")
+        case OperationFailure(code=code) if code in PASSING:
+            return Trouble("could not do it for now")
+    return None
 
 
 def _used(claim: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -3,55 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import redis.asyncio
-from redis.asyncio import Redis as AsyncRedis
-from redis.asyncio.connection import Connection, SSLConnection, parse_url
-from redis.exceptions import NoScriptError
+from redis.asyncio.connection import parse_url
 
+from convoq.memory.other_redis import OtherRedis
+from convoq.memory.other_redis import connect as connect_redis
+from convoq.memory.patience import PATIENCE_S
 from convoq.memory.server import Server
-from convoq.memory.servers import (
-    CONNECT_S,
-    IDLE_S,
-    MAX_CONNECTIONS,
-    REPLY_S,
-    MongoCredential,
-    PostgresCredential,
-    RedisCredential,
-)
-from convoq.redis import Argument, Script
+from convoq.memory.servers import MongoCredential, PostgresCredential, RedisCredential
 
 if TYPE_CHECKING:
     from convoq.memory.mongo import MongoCollection
     from convoq.memory.postgres_table import PostgresTable
 
 
-class _OtherServer:
-    """A Redis server that is not convoq's own."""
-
-    def __init__(self, client: AsyncRedis) -> None:
-        self.client = client
-
-    async def command(self, *arguments: Argument) -> object:
-        return await self.client.execute_command(*arguments)
-
-    async def run(self, script: Script, keys: Sequence[str], arguments: Sequence[Argument]) -> object:
-        try:
-            return await self.command("EVALSHA", script.sha, len(keys), *keys, *arguments)
-        except NoScriptError:
-            return await self.command("EVAL", script.source, len(keys), *keys, *arguments)
-
-
 class Pools:
-    """`own` is convoq's Redis: a credential that names the same database gets that connection, which can be fenced."""
+    """`own` is convoq's Redis: a credential that names the same database gets that connection, which can be fenced.
+    `patience_s`: how long the others may be away, full or read-only before an error says so."""
 
-    def __init__(self, own: Server | None = None, own_url: str = "") -> None:
+    def __init__(self, own: Server | None = None, own_url: str = "", *, patience_s: float = PATIENCE_S) -> None:
         self.own = own
+        self._patience_s = patience_s
         self._own_address = _address(own_url) if own is not None else None
         self._lock = asyncio.Lock()
-        self._redis: dict[RedisCredential, _OtherServer] = {}
+        self._redis: dict[RedisCredential, OtherRedis] = {}
         self._postgres: dict[PostgresCredential, Any] = {}
         self._tables: dict[tuple[PostgresCredential, str], PostgresTable] = {}
         self._mongo: dict[MongoCredential, Any] = {}
@@ -63,32 +40,18 @@ class Pools:
         if self.own is not None and (_host(credential.host), credential.port, credential.database) == self._own_address:
             return self.own
         if credential not in self._redis:
-            pool = redis.asyncio.BlockingConnectionPool(
-                max_connections=MAX_CONNECTIONS,
-                timeout=REPLY_S,
-                connection_class=SSLConnection if credential.ssl else Connection,
-                health_check_interval=IDLE_S,
-                **(credential.tls() if credential.ssl else {}),
-                host=credential.host,
-                port=credential.port,
-                db=credential.database,
-                username=credential.user or None,
-                password=credential.password or None,
-                protocol=2,
-                socket_connect_timeout=CONNECT_S,
-                socket_timeout=REPLY_S,
-            )
-            self._redis[credential] = _OtherServer(AsyncRedis.from_pool(pool))
+            self._redis[credential] = OtherRedis(connect_redis(credential), self._patience_s)
         return self._redis[credential]
 
     async def postgres(self, fields: Mapping[str, Any], table: str) -> PostgresTable:
         """Raises `NodeFailed` for wrong fields, a table name that is none, or without the extra."""
-        from convoq.memory.postgres_table import PostgresTable, connect
+        from convoq.memory.postgres_pool import connect
+        from convoq.memory.postgres_table import PostgresTable
 
         credential = PostgresCredential.read(fields)
         async with self._lock:  # opens no connection yet, so nobody waits for a dead server here
             if credential not in self._postgres:
-                self._postgres[credential] = await connect(credential)
+                self._postgres[credential] = await connect(credential, self._patience_s)
             if (credential, table) not in self._tables:
                 self._tables[credential, table] = PostgresTable(self._postgres[credential], table)
         return self._tables[credential, table]
@@ -102,7 +65,7 @@ class Pools:
             self._mongo[credential] = connect(credential)
         key = (credential, database or credential.database, collection)
         if key not in self._collections:
-            self._collections[key] = MongoCollection(self._mongo[credential], *key[1:])
+            self._collections[key] = MongoCollection(self._mongo[credential], *key[1:], patience_s=self._patience_s)
         return self._collections[key]
 
     async def close(self) -> None:

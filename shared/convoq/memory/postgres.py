@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from convoq.contract.memory import MAX_SESSION_BYTES, History, Turn, check_size, session_too_large
-from convoq.errors import MemoryFailed
+from convoq.errors import MemoryFailed, MemoryUnavailable
 from convoq.memory.claims import ClaimedMemory, Claims
 from convoq.memory.n8n_messages import decode_message, encode_message, read_turns, stored_messages
+from convoq.memory.patience import Troubled
 from convoq.memory.postgres_table import TURN, Layout, PostgresTable
 from convoq.memory.repair import sendable
 
@@ -69,6 +70,7 @@ class PostgresMemory(ClaimedMemory):
             first,
             turn.id,
             rest,
+            again=True,
         )
 
     async def replace(self, turns: Sequence[Turn]) -> None:
@@ -84,12 +86,13 @@ class PostgresMemory(ClaimedMemory):
             )
             """,
             [row for turn in turns for row in _rows(turn)],
+            again=False,
         )
 
     async def clear(self) -> None:
         await self.replace(())
 
-    async def _write(self, change: str, *arguments: object) -> None:
+    async def _write(self, change: str, *arguments: object, again: bool) -> None:
         """`change` are the parts of a statement that write with the lock of the session `held`; $1 is the session."""
         name, layout = self._table.name, await self._layout("write")
         parts = change.format(name=name, session=f"$1::text::{layout.session}", message=layout.message, TURN=TURN)
@@ -111,6 +114,7 @@ class PostgresMemory(ClaimedMemory):
                 *arguments,
                 name,
                 *mine,
+                again=again,
             )
             return bool(rows)
 
@@ -146,12 +150,12 @@ class PostgresMemory(ClaimedMemory):
             self._does_not_fit(layout, f"it has {len(self._session)} characters of at most {layout.session_chars}")
         return layout
 
-    async def _run(self, action: str, layout: Layout, query: str, *arguments: object) -> list[Any]:
+    async def _run(self, action: str, layout: Layout, query: str, *arguments: object, again: bool = True) -> list[Any]:
         import asyncpg
 
         with self._named(action):
             try:
-                return await self._table.fetch(query, *arguments)
+                return await self._table.fetch(query, *arguments, again=again)
             except asyncpg.DataError as error:
                 if action == "read":
                     self._does_not_fit(layout, str(error))
@@ -165,6 +169,8 @@ class PostgresMemory(ClaimedMemory):
         where = f"session {self._session!r} in {self._table.name}"
         try:
             yield
+        except Troubled as error:
+            raise MemoryUnavailable(f"cannot {action} the memory of {where}: {error}") from error
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
             raise MemoryFailed(f"cannot {action} the memory of {where}: {error or type(error).__name__}") from error
 

@@ -12,16 +12,13 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
 from convoq.errors import MemoryFailed, NodeFailed
 from convoq.memory.n8n_messages import MARK
-from convoq.memory.servers import CONNECT_S, IDLE_S, MAX_CONNECTIONS, REPLY_S, PostgresCredential
-
-if TYPE_CHECKING:
-    import asyncpg
+from convoq.memory.postgres_pool import PostgresPool
 
 log = structlog.get_logger()
 
@@ -42,38 +39,6 @@ _COLUMNS = """
 _CLAIMS = """(session_id text, claim text, at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (session_id, claim))"""
 
 
-async def connect(credential: PostgresCredential) -> asyncpg.Pool:
-    """Without named statements, for behind a pooler in transaction mode each may meet another server connection. It
-    costs a direct connection a second round trip and the planning, 0.3 ms a statement."""
-    try:
-        import asyncpg
-    except ImportError:
-        raise NodeFailed("Postgres Chat Memory needs the extra 'postgres': pip install 'convoq[postgres]'") from None
-    try:
-        return await asyncpg.create_pool(
-            host=credential.host,
-            port=credential.port,
-            database=credential.database,
-            user=credential.user,
-            password=credential.password or None,
-            ssl=credential.tls(),
-            min_size=0,
-            max_size=min(credential.max_connections, MAX_CONNECTIONS),
-            max_inactive_connection_lifetime=IDLE_S,
-            statement_cache_size=0,
-            timeout=CONNECT_S,
-            command_timeout=REPLY_S,
-            reset=_nothing_to_reset,
-            server_settings={"application_name": "convoq"},
-        )
-    except ValueError as error:
-        raise NodeFailed(f"credential of type 'postgres': {error}") from None
-
-
-async def _nothing_to_reset(connection: object) -> None:
-    """What runs here leaves nothing behind in a session; asyncpg's own reset is one more round trip a call."""
-
-
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The types of the columns `session_id` and `message`; `session_chars` is how long a session's key may be. `claims`
@@ -88,7 +53,7 @@ class Layout:
 class PostgresTable:
     """One table, for all sessions. `name` is put into SQL as it is, like n8n does: only what is a name may be one."""
 
-    def __init__(self, pool: asyncpg.Pool, name: str) -> None:
+    def __init__(self, pool: PostgresPool, name: str) -> None:
         if not (found := _NAME.fullmatch(name)):
             raise NodeFailed(f"parameter 'tableName': {name[:100]!r} is no name of a table")
         self.name = name
@@ -100,19 +65,30 @@ class PostgresTable:
     async def layout(self) -> Layout:
         """Looked at once in this process; the table and what belongs to it is made where it is missing.
 
-        Raises `MemoryFailed` for a table that cannot hold a history.
+        Raises `MemoryFailed` for a table that cannot hold a history, and what `PostgresPool.run` raises.
         """
         if self._layout is None:
             async with self._lock:
                 if self._layout is None:
-                    self._layout = await self._prepare()
+                    self._layout = await self.pool.run(self._prepare, again=True)
         return self._layout
 
-    async def fetch(self, query: str, *arguments: object) -> list[Any]:
-        return await self.pool.fetch(query, *arguments)
+    async def fetch(self, query: str, *arguments: object, again: bool = True) -> list[Any]:
+        """`again`: whether doing it twice does no harm. Raises what `PostgresPool.run` raises."""
+        import asyncpg
 
-    async def _prepare(self) -> Layout:
-        async with self.pool.acquire() as connection, connection.transaction():
+        async def call(connection: Any) -> list[Any]:
+            try:
+                rows: list[Any] = await connection.fetch(query, *arguments)
+            except asyncpg.UndefinedTableError:  # somebody took it away
+                self._layout = await self._prepare(connection)
+                raise
+            return rows
+
+        return await self.pool.run(call, again=again)
+
+    async def _prepare(self, connection: Any) -> Layout:
+        async with connection.transaction():
             # Two processes that make the same table at once would get in each other's way.
             await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", self.name)
             if await _is_missing(connection, self.name):

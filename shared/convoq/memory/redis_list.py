@@ -11,8 +11,9 @@ from redis.exceptions import NoPermissionError, RedisError
 from convoq import keys
 from convoq.contract.execution import ExecutionInfo
 from convoq.contract.memory import MAX_SESSION_BYTES, History, Turn, check_size, session_too_large
-from convoq.errors import Fenced, MemoryFailed, Unavailable
+from convoq.errors import Fenced, MemoryFailed, MemoryUnavailable, Unavailable
 from convoq.memory.claims import ClaimedMemory, Claims
+from convoq.memory.patience import Troubled
 from convoq.memory.repair import elements_of, sendable, turns_of
 from convoq.memory.server import Server
 from convoq.redis import Argument, load_script
@@ -87,20 +88,21 @@ class RedisMemory(ClaimedMemory):
     async def _command(self, action: str, *arguments: Argument) -> object:
         try:
             return await self._server.command(*arguments)
-        except (RedisError, Unavailable) as error:
+        except (RedisError, Unavailable, Troubled) as error:
             self._fail(action, error)
 
     async def _run(self, action: str, script: str, names: Sequence[str], *arguments: Argument) -> object:
         try:
             reply = await self._server.run(load_script(script), names, arguments)
-        except (RedisError, Unavailable) as error:
+        except (RedisError, Unavailable, Troubled) as error:
             self._fail(action, error)
         if reply == TOO_LARGE:
             raise session_too_large(f"session {self._key!r}")
         return reply
 
     def _fail(self, action: str, error: Exception) -> NoReturn:
-        raise MemoryFailed(f"cannot {action} the memory {self._key!r}: {error}") from error
+        failed = MemoryUnavailable if isinstance(error, Unavailable | Troubled) else MemoryFailed
+        raise failed(f"cannot {action} the memory {self._key!r}: {error}") from error
 
 
 class RedisListMemory(RedisMemory):

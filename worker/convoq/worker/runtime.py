@@ -42,6 +42,7 @@ class Runtime:
         self._store = WorkflowStore(client)
         self._workflows: dict[str, Workflow] = {}
         self._http: aiohttp.ClientSession | None = None
+        pools = Pools(pipe, settings.redis_url, patience_s=settings.memory_patience_s)
         self.services = Services(
             settings=settings,
             open_memory=RedisMemories(pipe),
@@ -50,7 +51,7 @@ class Runtime:
             binaries=RedisBinaries(pipe, settings),
             workflow=self._called,
             parts=[
-                MemoryParts(RedisThreads(pipe), RedisFolds(pipe), Pools(pipe, settings.redis_url)),
+                MemoryParts(RedisThreads(pipe), RedisFolds(pipe), pools),
                 Sandbox.of(settings),
                 Egress.of(settings),
             ],
