@@ -100,7 +100,14 @@ class Lab:
             link("Search", "Agent", "ai_tool"),
             *self.links,
         ]
-        data = {"id": self.id, "name": "W", "nodes": nodes, "connections": connections(links), "active": True}
+        data = {
+            "id": self.id,
+            "name": "W",
+            "nodes": nodes,
+            "connections": connections(links),
+            "active": True,
+            "settings": {"executionOrder": "v1"},
+        }
         self.workflow = parse_workflow(data, source="test", registry=registry, strict=True)
 
     async def say(
