@@ -43,7 +43,6 @@ def test_prompts(parameters: dict[str, Any], expected: list[Message]) -> None:
         ({"chatInput": "hi"}, {"promptType": "define"}, "no prompt: parameter 'text'"),
         ({"chatInput": "hi"}, {"promptType": "define", "text": ""}, "no prompt: parameter 'text'"),
         ({"chatInput": "hi"}, {"promptType": "define", "text": "={{ $json.nope }}"}, "no prompt: parameter 'text'"),
-        ({"chatInput": "hi"}, {"hasOutputParser": True}, "'hasOutputParser' is on, but no output parser is connected"),
         ({"chatInput": "hi"}, {"agent": "sqlAgent"}, "the SQL agent is not supported"),
     ],
 )  # fmt: skip

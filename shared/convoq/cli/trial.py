@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
@@ -15,7 +16,7 @@ from convoq.contract.context import Context
 from convoq.contract.execution import ExecutionInfo
 from convoq.contract.items import Item
 from convoq.contract.memory import Memory
-from convoq.contract.model import CallDelta, Delta, Finish, Message, Model, ModelSettings, ToolCall, ToolSpec
+from convoq.contract.model import CallDelta, Delta, Finish, Message, Model, ModelSettings, TextDelta, ToolCall, ToolSpec
 from convoq.contract.node import AnyNode, SubNode
 from convoq.contract.parameters import Parameters
 from convoq.contract.services import Services
@@ -26,6 +27,7 @@ from convoq.engine.workflow import Workflow
 from convoq.errors import ConvoqError, NeedsNetwork, TimedOut
 from convoq.ids import new_execution_id
 from convoq.memory.local import LocalMemories
+from convoq.models.making import ModelMaker
 from convoq.models.mock import MockModel
 from convoq.settings import Settings
 
@@ -57,7 +59,10 @@ async def try_out(workflow: Workflow, settings: Settings, message: str) -> Trial
         _no_network,
         credential=_any_credential,
         workflow=_no_other,
-        parts=[Egress(open_session=_no_network)],
+        parts=[
+            Egress(open_session=_no_network),
+            ModelMaker(lambda *given, **named: TrialModel(settings=given[4])),
+        ],
     )
     session = new_execution_id()
     info = ExecutionInfo(session, 1, workflow.id, workflow.name, session, "manual", services.clock())
@@ -153,8 +158,25 @@ class TrialModel(MockModel):
             yield CallDelta(ToolCall("call_final", FINAL_TOOL, json.dumps(sample(final.parameters))))
             yield Finish("tool_calls")
             return
+        if settings.response_format == "json_object":
+            yield TextDelta('{"text": "text"}')
+            yield Finish("stop")
+            return
+        if (wanted := _schema_in(messages)) is not None:
+            yield TextDelta(json.dumps(sample(wanted)))
+            yield Finish("stop")
+            return
         async for delta in super().stream(messages, tools, settings):
             yield delta
+
+
+_FENCED = re.compile(r"JSON schema[^\n]*\n```json\n(.*?)\n```", re.DOTALL)
+
+
+def _schema_in(messages: Sequence[Message]) -> Any:
+    """The schema that the last message asks the answer to fit, as our parsers ask."""
+    found = _FENCED.search(messages[-1].content) if messages else None
+    return None if found is None else json.loads(found[1])
 
 
 def sample(schema: Any) -> Any:

@@ -65,6 +65,11 @@ class Context(Protocol[P_co]):
     def items(self) -> Sequence[Item]: ...
 
     @property
+    def started_with(self) -> Mapping[str, Any]:
+        """The JSON of the item that started the execution: the chat message."""
+        ...
+
+    @property
     def cancellation(self) -> Cancellation: ...
 
     @property

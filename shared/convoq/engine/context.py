@@ -77,6 +77,12 @@ class NodeContext:
         return found.inputs[0] if found is not None else ()
 
     @property
+    def started_with(self) -> Mapping[str, Any]:
+        first = self._state.history[0] if self._state.history else self.executed
+        items = first.inputs[0] if first.inputs else []
+        return items[0].json if items else {}
+
+    @property
     def cancellation(self) -> Cancellation:
         return self._state.hooks.cancellation
 

@@ -65,6 +65,8 @@ class Outcome:
         one, else the JSON."""
         reply = self.reply
         value = next((reply[key] for key in (*ANSWER_KEYS, "error") if reply.get(key) is not None), reply)
+        if isinstance(value, Mapping) and isinstance(said := value.get("content"), str):
+            return said  # a chat message, as the node of a provider's application gives it
         return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
 
 

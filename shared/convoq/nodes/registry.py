@@ -51,6 +51,9 @@ NODES: Mapping[str, str] = {
     f"{LANGCHAIN}.informationExtractor": "chains.information_extractor:InformationExtractorNode",
     f"{LANGCHAIN}.sentimentAnalysis": "chains.sentiment_analysis:SentimentAnalysisNode",
     f"{LANGCHAIN}.textClassifier": "chains.text_classifier:TextClassifierNode",
+    # apps
+    f"{LANGCHAIN}.googleGemini": "apps.google_gemini:GoogleGeminiNode",
+    f"{LANGCHAIN}.openAi": "apps.openai:OpenAINode",
     # models
     f"{LANGCHAIN}.lmChatOpenAi": "models.openai_chat:OpenAIChatModelNode",
     f"{LANGCHAIN}.lmChatAnthropic": "models.anthropic:AnthropicModelNode",

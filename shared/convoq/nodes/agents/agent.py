@@ -78,7 +78,7 @@ async def answer_item(ctx: RunContext[AgentParameters], index: int) -> Item:
     memories = await ctx.supplied(MEMORY, index)
     parsers = await ctx.supplied(OUTPUT_PARSER, index) if parameters.has_output_parser else ()
     if parameters.has_output_parser and not parsers:
-        raise NodeFailed("parameter 'hasOutputParser' is on, but no output parser is connected")
+        ctx.note("parameter 'hasOutputParser' is on, but no output parser is connected: the answer stays as it is")
     parser = parsers[0].value if parsers else None
     # an answer that is read by a parser is not one to be read word by word
     speech = Speech(ctx, index, text=options.enable_streaming and parser is None)
@@ -115,7 +115,10 @@ def _prompt(ctx: RunContext[AgentParameters], parameters: AgentParameters, index
     if parameters.prompt_type == "define" or (not parameters.prompt_type and parameters.text is not None):
         prompt, where = parameters.text, "parameter 'text' is empty"
     else:
-        prompt, where = ctx.items[index].json.get("chatInput"), "the input has no 'chatInput'"
+        # where a node in between has dropped it, it is still the message that the chat waits for an answer to
+        message = ctx.started_with.get("chatInput") if len(ctx.items) == 1 else None
+        prompt = ctx.items[index].json.get("chatInput", message)
+        where = "the input has no 'chatInput'"
     if isinstance(prompt, dict | list):
         raise NodeFailed(f"the prompt must be a text, not {'an object' if isinstance(prompt, dict) else 'a list'}")
     if not (text := _text(prompt)).strip():

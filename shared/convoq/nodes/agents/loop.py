@@ -72,6 +72,10 @@ class AgentLoop:
                 await self._remember(msgspec.structs.replace(turn, cut_off=True))
             raise
 
+    async def answer(self, messages: Sequence[Message]) -> Reply:
+        """The final answer to messages as they are, without a memory."""
+        return await self._answer(list(messages), "", self.ctx.services.clock())
+
     async def _load(self) -> Sequence[Turn]:
         if self.memory is None:
             return ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
 from convoq import addresses
@@ -44,27 +45,33 @@ class OpenAIChatModelNode(SubNode[ModelParameters]):
         return () if elsewhere else self.credentials
 
     async def supply(self, ctx: Context[ModelParameters], item_index: int) -> OpenAIModel:
-        parameters, process = (await ctx.parameters(item_index)), ctx.services.settings
-        options = parameters.options
-        credential = await ctx.credential("openAiApi") or {}
-        own_url = text(credential.get("url")) or process.openai_base_url
-        base_url = options.base_url or own_url
-        key = text(credential.get("apiKey"))
-        if isinstance(credential, ImpliedCredential) and _origin(base_url) != _origin(own_url):
-            key = ""
-        # An imported workflow may name any server: the operator's key goes to the operator's server only.
-        if not key and process.openai_api_key and _origin(base_url) == _origin(process.openai_base_url):
-            key = process.openai_api_key.get_secret_value()
-        if not key and _origin(base_url)[2] == OPENAI_HOST:
-            raise NodeFailed(
-                f"no API key for {OPENAI_HOST}: set OPENAI_API_KEY, give the node an openAiApi credential, "
-                "or name another server in its option 'Base URL'"
-            )
+        parameters = await ctx.parameters(item_index)
+        base_url, key = await server_of(ctx, parameters.options.base_url)
         return OpenAIModel(
             ctx.services.http,
             # n8n's defaults
             parameters.model_name or ("gpt-4.1-mini" if ctx.node.type_version >= 1.2 else "gpt-4o-mini"),
             base_url,
-            key or None,
-            options.settings(process),
+            key,
+            parameters.options.settings(ctx.services.settings),
         )
+
+
+async def server_of(ctx: Context[Any], chosen_url: str) -> tuple[str, str | None]:
+    """The base URL and the key for it. Raises `NodeFailed` where OpenAI's own server would be asked without one."""
+    process = ctx.services.settings
+    credential = await ctx.credential("openAiApi") or {}
+    own_url = text(credential.get("url")) or process.openai_base_url
+    base_url = chosen_url or own_url
+    key = text(credential.get("apiKey"))
+    if isinstance(credential, ImpliedCredential) and _origin(base_url) != _origin(own_url):
+        key = ""
+    # An imported workflow may name any server: the operator's key goes to the operator's server only.
+    if not key and process.openai_api_key and _origin(base_url) == _origin(process.openai_base_url):
+        key = process.openai_api_key.get_secret_value()
+    if not key and _origin(base_url)[2] == OPENAI_HOST:
+        raise NodeFailed(
+            f"no API key for {OPENAI_HOST}: set OPENAI_API_KEY, give the node an openAiApi credential, "
+            "or name another server in its option 'Base URL'"
+        )
+    return base_url, key or None

@@ -30,7 +30,7 @@ class ModelOptions(Parameters):
     max_retries: int = parameter(2, ge=0, le=10)
     reasoning_effort: str | None = None
 
-    def settings(self, process: Settings) -> ModelSettings:
+    def settings(self, process: Settings, *, json: bool = False) -> ModelSettings:
         timeout_s = self.timeout_ms / 1000 if self.timeout_ms else None
         return ModelSettings(
             temperature=self.temperature,
@@ -38,7 +38,7 @@ class ModelOptions(Parameters):
             top_p=self.top_p,
             frequency_penalty=self.frequency_penalty,
             presence_penalty=self.presence_penalty,
-            response_format=self.response_format if self.response_format != "text" else None,
+            response_format="json_object" if json or self.response_format == "json_object" else None,
             reasoning_effort=self.reasoning_effort or None,
             first_byte_timeout_s=timeout_s or process.model_first_byte_timeout_s,
             between_chunks_timeout_s=timeout_s or process.model_between_chunks_timeout_s,
