@@ -268,10 +268,12 @@ class ModelFailed(NodeFailed):
 
 class ModelTimedOut(ModelFailed):
     status, code = 504, "model_timed_out"
+    public = "The language model did not answer in time."
 
 
 class EmptyAnswer(ModelFailed):
     code = "empty_answer"
+    public = "The language model answered nothing."
 
 
 class ToolFailed(NodeFailed):
