@@ -9,6 +9,7 @@ from functools import partial
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
+from convoq import keys
 from convoq.api.body import ChatRequest, read_chat_request
 from convoq.api.cors import allowed
 from convoq.api.executions import end_in_the_way
@@ -99,10 +100,16 @@ async def run(
     )
     async with AsyncExitStack() as listening:
         reader = state.hub.reader(state.queue.new_id())
-        async with state.gate:
-            if form is not Form.RECEIVED:  # before the message is queued, so that no chunk is missed
-                await listening.enter_async_context(reader)
-            admitted = await admit(state, reader.execution_id, request, terms)
+
+        async def admit() -> Admitted:
+            async with state.turnstile.at(keys.session(request.workflow_id, request.session_id)), state.gate:
+                if form is not Form.RECEIVED:  # before the message is queued, so that no chunk is missed
+                    await listening.enter_async_context(reader)
+                return await state.queue.admit(reader.execution_id, request, terms)
+
+        admitted = await state.pipe.within(ADMIT_S, admit())
+        for other in admitted.in_the_way:
+            await end_in_the_way(state, other)
         headers = {"X-Execution-Id": admitted.execution_id, "X-Stream-Token": admitted.token}
         if form is Form.RECEIVED:
             return JSONResponse({"executionStarted": True, "executionId": admitted.execution_id}, headers=headers)
@@ -122,11 +129,3 @@ async def run(
             files = state.services.binaries
             return JsonReply(reader, words, headers, keepalive_s, files=files, on_left=on_left)
         return StreamReply(reader, words, form, headers, keepalive_s, position=admitted.position, on_left=on_left)
-
-
-async def admit(state: State, execution_id: str, request: Request, terms: Terms) -> Admitted:
-    """Queue the message, and end what it displaces or interrupts. Raises `Unavailable` where Redis takes none."""
-    admitted = await state.pipe.within(ADMIT_S, state.queue.admit(execution_id, request, terms))
-    for other in admitted.in_the_way:
-        await end_in_the_way(state, other)
-    return admitted

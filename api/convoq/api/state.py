@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from convoq.api.relay import Hub
 from convoq.api.triggers import Triggers
+from convoq.api.turnstile import Turnstile
 from convoq.contract.services import Services
 from convoq.delivery.admission import ChatQueue
 from convoq.delivery.stopping import Stopper
@@ -38,6 +39,8 @@ class State:
     sessions: SessionStore
     gate: asyncio.Semaphore
     """In a burst some are let through after the other, lest all are as late as the last."""
+    turnstile: Turnstile = field(default_factory=Turnstile)
+    """The messages of one session are admitted in the order in which they arrived."""
     open: asyncio.Event = field(default_factory=asyncio.Event)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from redis.exceptions import RedisError
 
+from convoq.api.turnstile import Turnstile
 from convoq.engine.workflow import ChatTriggerInfo, Workflow
 from convoq.errors import InactiveWorkflow, UnknownPath
 from convoq.redis import unavailable
@@ -27,22 +28,30 @@ class Triggers:
     def __init__(self, store: WorkflowStore) -> None:
         self._store = store
         self._kept: dict[str, tuple[float, Chat]] = {}
+        self._lookups = Turnstile()
 
     async def find(self, path: str) -> Chat:
         """The active chat at that path, or at what n8n's form `PATH/chat` names, whether or not it ends in a slash.
 
+        Those who ask for one path go on in the order in which they asked, whoever had to look it up.
         Raises `UnknownPath`, `InactiveWorkflow`, and `Unavailable` when Redis does not answer.
         """
         path = path.strip("/")
-        now = asyncio.get_running_loop().time()
-        if (kept := self._kept.get(path)) and kept[0] > now:
-            return kept[1]
-        self._kept.pop(path, None)
+        if not self._lookups.busy(path) and (chat := self._known(path)):
+            return chat
         try:
-            async with asyncio.timeout(ANSWER_S):
-                chat = await self._at(path) or await self._at(path.removesuffix("/chat"))
+            async with asyncio.timeout(ANSWER_S), self._lookups.at(path):
+                return self._known(path) or await self._look_up(path)
         except (RedisError, OSError, RuntimeError) as error:  # RuntimeError: what uvloop says of a closed connection
             raise unavailable(error) from error
+
+    def _known(self, path: str) -> Chat | None:
+        until, chat = self._kept.get(path, (0.0, None))
+        return chat if until > asyncio.get_running_loop().time() else None
+
+    async def _look_up(self, path: str) -> Chat:
+        self._kept.pop(path, None)
+        chat = await self._at(path) or await self._at(path.removesuffix("/chat"))
         if chat is None:
             raise UnknownPath(
                 f"no chat at path {path!r}: import a workflow whose Chat Trigger has this path or webhookId"
@@ -51,7 +60,7 @@ class Triggers:
             raise InactiveWorkflow(
                 f"workflow {chat.workflow.name!r} has this path, but it is inactive", workflow=chat.workflow.id
             )
-        self._kept[path] = (now + KEEP_S, chat)
+        self._kept[path] = (asyncio.get_running_loop().time() + KEEP_S, chat)
         return chat
 
     async def _at(self, path: str) -> Chat | None:
