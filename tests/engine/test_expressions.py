@@ -85,7 +85,9 @@ def test_what_fails_is_quoted(source: str) -> None:
     with pytest.raises(ExpressionFailed) as caught:
         value(template)
     assert repr(template) in caught.value.message and "'Start'" in caught.value.message
-    assert caught.value.details == {"node": "Start", "expression": template}
+    details = caught.value.details
+    assert (details["node"], details["expression"]) == ("Start", template)
+    assert caught.value.message.endswith(str(details["reason"]))
 
 
 def edited(*middle: dict[str, Any], source: str, items: list[dict[str, Any]]) -> Finished:

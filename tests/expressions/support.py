@@ -56,8 +56,8 @@ class View:
     def at(self, item_index: int) -> View:
         return replace(self, item_index=item_index)
 
-    def has_run(self, name: str) -> bool:
-        return self._items(name) is not None
+    def last_run_index(self, name: str) -> int:
+        return -1 if self._items(name) is None else 0
 
     def node_parameters(self, name: str | None) -> Mapping[str, Any]:
         return {"of": name}
@@ -90,9 +90,7 @@ def failure(source: str, *items: Mapping[str, Any], **others: Any) -> str:
     """Why an expression fails: the message without the place and the source that it quotes."""
     with pytest.raises(ExpressionFailed) as caught:
         of(source, *items, **others)
-    _, colon, reason = caught.value.message.partition("}}': " if "}}': " in caught.value.message else '}}": ')
-    assert colon, caught.value.message
-    return reason
+    return str(caught.value.details["reason"])
 
 
 def of(source: str, *items: Mapping[str, Any], **others: Any) -> Any:

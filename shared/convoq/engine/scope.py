@@ -89,9 +89,10 @@ class ItemScope:
     def at(self, item_index: int) -> ItemScope:
         return ItemScope(self._state, self.node_name, self._executed, item_index, self.from_ai, self.extra)
 
-    def has_run(self, name: str) -> bool:
+    def last_run_index(self, name: str) -> int:
         self._known(name)
-        return self._state.last_run(name) is not None
+        found = self._state.last_run(name)
+        return -1 if found is None else found.run_index
 
     def node_parameters(self, name: str | None) -> Mapping[str, Any]:
         return self._known(self.node_name if name is None else name).parameters
@@ -101,9 +102,14 @@ class ItemScope:
         found = self._last_run(name)
         if run is not None and run >= 0:
             found = self._state.run_of(name, run) or self._missing(name, run)
+        taken = output
+        if taken is None:
+            taken = next((output for executed, output in self._way_back() if executed.name == name), 0)
+        if 0 <= taken < len(found.outputs):
+            return found.outputs[taken]
         if output is None:
-            output = next((output for executed, output in self._way_back() if executed.name == name), 0)
-        return found.outputs[output] if 0 <= output < len(found.outputs) else ()
+            return ()
+        raise ExpressionFailed(f"node {name!r} has no output {output}")
 
     def node_item(self, name: str) -> Item | None:
         """The item of that node that this one came from. Raises `ExpressionFailed` where it came from several."""

@@ -143,4 +143,5 @@ class _Reading:
     def _failure(self, message: str, source: str) -> ExpressionFailed:
         shown = source if len(source) <= 300 else f"{source[:300]}…"
         name = self.scope.node_name
-        return ExpressionFailed(f"node {name!r}, expression {shown!r}: {message}", node=name, expression=source)
+        where = f"node {name!r}, expression {shown!r}"
+        return ExpressionFailed(f"{where}: {message}", node=name, expression=source, reason=message)

@@ -75,7 +75,9 @@ def _found(need: str, scope: Scope, places: Sequence[int]) -> Any:
         case ["parameters", None | str() as name]:
             return scope.node_parameters(name)
         case ["ran", str() as name]:
-            return scope.has_run(name)
+            return scope.last_run_index(name) >= 0
+        case ["lastRun", str() as name]:
+            return scope.last_run_index(name)
         case [("previous" | "workflow" | "execution" | "variables" | "environment" | "fromAI") as part]:
             return _of_run(part, scope)
     raise ExpressionFailed(f"there is no {need}")

@@ -134,8 +134,9 @@ def _path(root: Read, steps: tuple[str | int, ...]) -> Read:
 def _root(match: re.Match[str]) -> Read:
     found = match.groupdict()
     if "own" in found:
-        part = found["own"][1:]
-        return lambda scope: _part(_chosen(scope.items, "item", scope.item_index), part)
+        if found["own"] == "$json":
+            return lambda scope: _part(_chosen(scope.items, "item", scope.item_index), "json")
+        return lambda scope: _part(_chosen(scope.items, "item", scope.item_index), "binary") or {}
     if "workflow" in found:
         field = found["workflow"]
         return lambda scope: getattr(scope.workflow, field)
@@ -148,7 +149,9 @@ def _root(match: re.Match[str]) -> Read:
         return lambda scope: _part(_chosen(scope.items, which, scope.item_index), part)
     if "node" not in found:
         old = _unquoted(found["old"]) if found["old"] else found["plain"]
-        return lambda scope: _part(at_place(scope, old), part)
+        if part == "json":
+            return lambda scope: at_place(scope, old).json
+        return lambda scope: shown(at_place(scope, old).binary)
     name = _unquoted(found["node"])
     if which == "item":
         return lambda scope: _part(scope.node_item(name), part)
@@ -175,7 +178,7 @@ def _chosen(items: Sequence[Item], which: str, index: int) -> Item | None:
 def _part(item: Item | None, part: str) -> Any:
     if item is None:
         return None
-    return item.json if part == "json" else shown(item.binary)
+    return item.json if part == "json" else shown(item.binary) or None
 
 
 def _mode(scope: Scope) -> str:

@@ -22,18 +22,29 @@ class Pool:
         self._size = size
         self._idle: list[Process] = []
         self._all: set[Process] = set()
-        self._starting = 0
+        self._starting = False
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._returning: set[asyncio.Task[None]] = set()
 
     async def run(self, body: bytes) -> bytes:
-        """The answer to a request, both JSON. Raises `ExpressionFailed` where it ended over a limit."""
+        """The answer to a request, both JSON. Raises `ExpressionFailed` where it goes over a limit.
+
+        A process that something else ended is made up for by another one: a request changes nothing outside.
+        """
+        try:
+            return await self._run(body)
+        except Ended as error:
+            if error.over_limit:
+                raise ExpressionFailed(str(error)) from None
+        try:
+            return await self._run(body)
+        except Ended as error:
+            raise ExpressionFailed(str(error)) from None
+
+    async def _run(self, body: bytes) -> bytes:
         process = await self._take()
         try:
             answer = await process.request(body)
-        except Ended as error:
-            self._drop(process)
-            raise ExpressionFailed(str(error)) from None
         except BaseException:
             self._drop(process)
             raise
@@ -71,9 +82,16 @@ class Pool:
                         raise
                 else:
                     return process
-            started = len(self._all) + self._starting
-            if started == 0 or not await self._freed(None if started >= self._size else PATIENCE_S):
-                return await self._start()
+            if not self._may_start:
+                await self._freed(None)
+            elif not self._all or not await self._freed(PATIENCE_S):
+                if self._may_start and not self._idle:
+                    return await self._start()
+
+    @property
+    def _may_start(self) -> bool:
+        """One at a time, so that a burst does not start more than it takes."""
+        return not self._starting and len(self._all) < self._size
 
     async def _freed(self, timeout_s: float | None) -> bool:
         """Wait for a process to be free, or for one to be gone; False when that took too long."""
@@ -94,21 +112,22 @@ class Pool:
         return True
 
     async def _start(self) -> Process:
-        self._starting += 1
+        process = None
+        self._starting = True
         try:
             process = await asyncio.to_thread(Process, self._kind, self.limits)
             self._all.add(process)
-        finally:
-            self._starting -= 1
-        try:
             async with asyncio.timeout(START_S):
                 await process.ready()
-        except (Ended, TimeoutError):
-            self._drop(process)
-            raise ExpressionFailed("the JavaScript sandbox could not be started") from None
-        except BaseException:
-            self._drop(process)
+        except BaseException as error:
+            if process is not None:
+                self._drop(process)
+            if isinstance(error, Ended | TimeoutError):
+                raise ExpressionFailed("the JavaScript sandbox could not be started") from None
             raise
+        finally:
+            self._starting = False
+            self._wake(len(self._waiting))
         return process
 
     async def _return(self, process: Process) -> None:
@@ -128,9 +147,9 @@ class Pool:
         process.end()
         self._wake()
 
-    def _wake(self) -> None:
-        while self._waiting:
+    def _wake(self, count: int = 1) -> None:
+        while self._waiting and count:
             waiter = self._waiting.popleft()
             if not waiter.done():
                 waiter.set_result(None)
-                return
+                count -= 1

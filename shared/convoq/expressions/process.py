@@ -16,6 +16,8 @@ from typing import Literal
 
 HEADER = struct.Struct("!I")
 HOST = Path(__file__).with_name("host.py")
+CRASHES = {-signal.SIGTRAP, -signal.SIGABRT, -signal.SIGILL, -signal.SIGSEGV, -signal.SIGBUS}
+"""How V8 ends where it gets no memory."""
 Kind = Literal["expressions", "code"]
 
 
@@ -30,7 +32,11 @@ class Limits:
 
 
 class Ended(Exception):
-    """The process ended; the message says why."""
+    """The process ended; the message says why. `over_limit`: by what it was asked to do."""
+
+    def __init__(self, message: str, over_limit: bool) -> None:
+        super().__init__(message)
+        self.over_limit = over_limit
 
 
 class Process:
@@ -84,7 +90,7 @@ class Process:
             await self._read()
         (count,) = HEADER.unpack_from(self._got)
         if count > 2 * self._limits.answer_bytes:
-            raise Ended("the sandbox's answer is too large")
+            raise Ended("the sandbox's answer is too large", over_limit=True)
         while len(self._got) < HEADER.size + count:
             await self._read()
         content = bytes(self._got[HEADER.size : HEADER.size + count])
@@ -97,13 +103,15 @@ class Process:
         except OSError:
             part = b""
         if not part:
-            raise Ended(self._reason(await asyncio.to_thread(self._popen.wait)))
+            raise self._ended(await asyncio.to_thread(self._popen.wait))
         self._got += part
 
-    def _reason(self, code: int) -> str:
+    def _ended(self, code: int) -> Ended:
         if code in (-signal.SIGPROF, -signal.SIGALRM):
-            return f"it took longer than {self._limits.timeout_s:g} s"
-        return f"it needed more than {self._limits.memory_bytes >> 20} MB of memory"
+            return Ended(f"it took longer than {self._limits.timeout_s:g} s", over_limit=True)
+        if code in CRASHES:
+            return Ended(f"it needed more than {self._limits.memory_bytes >> 20} MB of memory", over_limit=True)
+        return Ended(f"the sandbox ended with {code}", over_limit=False)
 
 
 def _end(connection: socket.socket, popen: subprocess.Popen[bytes]) -> None:

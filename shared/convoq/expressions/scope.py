@@ -26,8 +26,8 @@ class Described(Protocol):
 class Scope(Protocol):
     """One node's view on one of its items.
 
-    Of the methods those that take a node's name raise `ExpressionFailed` where there is no such node and, but for
-    `has_run` and `node_parameters`, where it did not run.
+    Of the methods those that take a node's name raise `ExpressionFailed` where there is no such node; `node_items` and
+    `node_item` also where it did not run, or has no such run or output.
     """
 
     @property
@@ -88,7 +88,9 @@ class Scope(Protocol):
         """The same for another item."""
         ...
 
-    def has_run(self, name: str) -> bool: ...
+    def last_run_index(self, name: str) -> int:
+        """-1 where it has not run."""
+        ...
 
     def node_parameters(self, name: str | None) -> Mapping[str, Any]:
         """As the file has them; of this node for None."""

@@ -25,56 +25,92 @@ function only(found) {
   return found.v;
 }
 
-/** `$('name')`: n8n's accessors of another node. `run` -1 is the last. */
-function nodeOf(need, name, index) {
-  const paired = (at = index) => {
-    const known = need("paired", name);
-    return Object.hasOwn(known, at) ? only(known[at]) : need("pairedAt", name, at);
-  };
-  return {
-    get item() {
-      return paired();
-    },
-    pairedItem: paired,
-    itemMatching: paired,
-    first: (output, run) => need("first", name, output ?? null, run ?? null),
-    last: (output, run) => need("last", name, output ?? null, run ?? null),
-    all: (output, run) => need("all", name, output ?? null, run ?? null),
-    get params() {
-      return need("parameters", name);
-    },
-    get isExecuted() {
-      return need("ran", name);
-    },
-    context: {},
-  };
+/** `$('name')`: n8n's accessors of another node. Without an output it is the one that leads here, without a run the
+ *  last. */
+class OtherNode {
+  #need;
+  #name;
+  #at;
+
+  constructor(need, name, at) {
+    this.#need = need;
+    this.#name = name;
+    this.#at = at;
+  }
+
+  get item() {
+    return this.pairedItem();
+  }
+
+  pairedItem(index = this.#at.index) {
+    const known = this.#need("paired", this.#name);
+    return Object.hasOwn(known, index) ? only(known[index]) : this.#need("pairedAt", this.#name, index);
+  }
+
+  itemMatching(index) {
+    return this.pairedItem(index);
+  }
+
+  first(output, run) {
+    return this.#need("first", this.#name, output ?? null, run ?? null);
+  }
+
+  last(output, run) {
+    return this.#need("last", this.#name, output ?? null, run ?? null);
+  }
+
+  all(output, run) {
+    return this.#need("all", this.#name, output ?? null, run ?? null);
+  }
+
+  get params() {
+    return this.#need("parameters", this.#name);
+  }
+
+  get isExecuted() {
+    return this.#need("ran", this.#name);
+  }
+
+  get context() {
+    return {};
+  }
 }
 
 /** `$node["name"]`: the item at the same place, whatever it came from. */
-function oldNodeOf(need, name, index) {
-  const item = () => {
-    const found = need("at", name, index);
-    if (found === null) throw new Fault(`node "${name}" has no item ${index}`);
-    return found;
-  };
-  return {
-    get json() {
-      return item().json;
-    },
-    get data() {
-      return item().json;
-    },
-    get binary() {
-      return item().binary ?? {};
-    },
-    get parameter() {
-      return need("parameters", name);
-    },
-    get runIndex() {
-      return need("lastRun", name);
-    },
-    context: {},
-  };
+class OldNode {
+  #need;
+  #name;
+  #at;
+
+  constructor(need, name, at) {
+    this.#need = need;
+    this.#name = name;
+    this.#at = at;
+  }
+
+  get json() {
+    return this.#need("at", this.#name, this.#at.index).json;
+  }
+
+  get data() {
+    return this.json;
+  }
+
+  get binary() {
+    return this.#need("at", this.#name, this.#at.index).binary ?? {};
+  }
+
+  get parameter() {
+    return this.#need("parameters", this.#name);
+  }
+
+  get runIndex() {
+    return this.#need("lastRun", this.#name);
+  }
+
+  get context() {
+    return {};
+  }
 }
 
 function none(given, method) {
@@ -149,9 +185,9 @@ function namesOf(need, at, extra) {
     get $thisItem() {
       return item();
     },
-    $: (name) => nodeOf(need, String(name), at.index),
+    $: (name) => new OtherNode(need, String(name), at),
     get $node() {
-      return new Proxy({}, { get: (_, name) => oldNodeOf(need, String(name), at.index) });
+      return new Proxy({}, { get: (_, name) => new OldNode(need, String(name), at) });
     },
     $items: (name, output, run) => (name === undefined ? need("items") : need("all", name, output ?? 0, run ?? null)),
     $item: (other) => namesOf(need, { ...at, index: Number(other) }, extra),
@@ -165,7 +201,7 @@ function namesOf(need, at, extra) {
       return { ...need("execution"), customData: customData() };
     },
     get $mode() {
-      return need("execution").mode;
+      return need("execution").mode === "test" ? "manual" : "webhook";
     },
     get $vars() {
       return need("variables");
@@ -209,4 +245,4 @@ function namesOf(need, at, extra) {
   };
 }
 
-Object.assign(convoq, { Missing, namesOf, needing });
+Object.assign(convoq, { Missing, OldNode, OtherNode, namesOf, needing });

@@ -38,6 +38,7 @@ function valueOf(code, scope) {
 }
 
 function textOf(value) {
+  if (typeof value === "symbol") throw new Fault("a symbol is not a value");
   return value === null || value === undefined || Number.isNaN(value) ? "" : String(value);
 }
 
