@@ -50,7 +50,9 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="address the API listens on")
     port: int = Field(8080, ge=0, le=65535, description="port the API listens on")
     api_key: SecretStr | None = Field(None, description="key for /api/v1 (header X-API-Key); none: open")
-    concurrency: int = Field(50, ge=1, le=1000, description="executions a worker runs at once")
+    concurrency: int = Field(
+        1000, ge=1, le=10_000, description="executions a worker runs at once, at most: it takes none while it is late"
+    )
     drain_s: float = Field(25.0, ge=0, description="seconds a stopping worker lets executions finish")
     job_timeout_s: int = Field(300, ge=1, description="seconds one execution may take")
     model_first_byte_timeout_s: float = Field(120.0, gt=0, description="seconds a model may take for its first byte")

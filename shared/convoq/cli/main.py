@@ -84,7 +84,7 @@ def api(port: Port = None, host: Host = None) -> None:
 
 @app.command()
 def worker(
-    concurrency: Annotated[int | None, typer.Option(help="Executions at once (default 50)")] = None,
+    concurrency: Annotated[int | None, typer.Option(help="Executions at once, at most (default 1000)")] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Start none; see that a worker of this host takes messages (exit code 0).")
     ] = False,

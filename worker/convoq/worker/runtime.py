@@ -32,7 +32,7 @@ from convoq.store.workflows import WorkflowStore
 
 log = structlog.get_logger()
 
-MODEL_CONNECTIONS = 1000
+MODEL_CONNECTIONS = 2000
 """Open connections to model servers at the most: well over what `concurrency` executions can use."""
 
 

@@ -30,6 +30,7 @@ from convoq.redis import CONNECT_ERRORS, REPLY_TIMEOUT_S, Argument, Pipe, Subscr
 from convoq.rq import WORKERS_SUSPENDED, BaseWorker, Execution, Job, WorkerStatus, parse_payload
 from convoq.settings import Settings
 from convoq.worker.job import Claim, Result, RunJob
+from convoq.worker.pace import until_free
 
 log = structlog.get_logger()
 
@@ -139,6 +140,7 @@ class AsyncWorker(BaseWorker):
             while not self._stop.asked.is_set():
                 await self._resumed.wait()
                 await self._free.acquire()
+                await until_free()
                 job_id = None if self._stop.asked.is_set() else await self._dequeue(client)
                 if job_id is None:
                     self._free.release()
