@@ -16,11 +16,13 @@ from msgspec import UNSET, UnsetType
 
 Cut = Literal["length", "content_filter"]
 """Why an answer is not all that the model would have said: its limit of tokens, the provider's content filter."""
+Kept = Literal["shortened"]
+"""How the memory keeps an answer that it cannot keep whole."""
 
 
 class Metadata(msgspec.Struct, rename="camel"):
     """Which node run a chunk belongs to. `timestamp` is in milliseconds since 1970; `finish_reason` is there at the
-    `end` of a text that was cut off."""
+    `end` of a text that was cut off, `memory` at that of one which is larger than what is remembered of a text."""
 
     node_id: str
     node_name: str
@@ -28,6 +30,7 @@ class Metadata(msgspec.Struct, rename="camel"):
     run_index: int = 0
     timestamp: int = 0
     finish_reason: Cut | UnsetType = UNSET
+    memory: Kept | UnsetType = UNSET
 
 
 class Chunk(msgspec.Struct, omit_defaults=True, tag_field="type"):

@@ -16,7 +16,7 @@ from convoq.contract.response import HttpResponse
 from convoq.contract.run_data import Tokens
 from convoq.contract.services import Services
 from convoq.contract.waiting import Wait
-from convoq.protocol import Cut
+from convoq.protocol import Cut, Kept
 
 P_co = TypeVar("P_co", bound=Parameters, covariant=True)
 T = TypeVar("T")
@@ -140,8 +140,10 @@ class Context(Protocol[P_co]):
         item_index: int,
         text: str = "",
         cut: Cut | None = None,
+        memory: Kept | None = None,
     ) -> None:
-        """`text` is for `reasoning` and `item`; `cut` tells at an `end` why the text is not whole."""
+        """`text` is for `reasoning` and `item`; `cut` tells at an `end` why the text is not whole, `memory` how it is
+        remembered where that is not whole."""
         ...
 
     def note(self, sentence: str) -> None:

@@ -38,4 +38,5 @@ async def close_stream(outcome: Outcome, hooks: Hooks, *, clock: Callable[[], fl
     if not hooks.streamed or (outcome.has_text and text.strip() not in hooks.texts):
         await hooks.emit(Begin(place))
         await hooks.emit(Item(text, place))
-        await hooks.emit(End(msgspec.structs.replace(place, finish_reason=outcome.cut or UNSET)))
+        ending = msgspec.structs.replace(place, finish_reason=outcome.cut or UNSET, memory=outcome.memory or UNSET)
+        await hooks.emit(End(ending))

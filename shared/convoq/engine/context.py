@@ -24,7 +24,7 @@ from convoq.engine.scope import NOTHING, ItemScope
 from convoq.engine.state import CANCELLED, Executed, RunState, named
 from convoq.errors import BadParameter, CredentialMissing, NodeFailed
 from convoq.expressions.evaluate import evaluate, evaluate_given
-from convoq.protocol import Begin, Cut, End, Metadata, Reasoning
+from convoq.protocol import Begin, Cut, End, Kept, Metadata, Reasoning
 from convoq.protocol import Item as ItemChunk
 
 T = TypeVar("T")
@@ -174,10 +174,13 @@ class NodeContext:
         item_index: int,
         text: str = "",
         cut: Cut | None = None,
+        memory: Kept | None = None,
     ) -> None:
         state = self._state
         node = self._step.node
-        metadata = Metadata(node.id, node.name, item_index, self.executed.run_index, state.now_ms(), cut or UNSET)
+        metadata = Metadata(
+            node.id, node.name, item_index, self.executed.run_index, state.now_ms(), cut or UNSET, memory or UNSET
+        )
         if kind == "item":
             await state.hooks.emit(ItemChunk(text, metadata))
         elif kind == "reasoning":

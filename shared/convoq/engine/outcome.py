@@ -11,7 +11,7 @@ import msgspec
 from convoq.contract.waiting import Wait
 from convoq.engine.state import Executed
 from convoq.errors import ConvoqError
-from convoq.protocol import Cut
+from convoq.protocol import Cut, Kept
 
 ANSWER_KEYS = ("output", "text", "message")
 NO_OUTPUT = "The workflow ran, but its last node has no output"
@@ -49,6 +49,11 @@ class Outcome:
         """Why the answer is not whole, where an agent's item says that it is not."""
         reason = self.items[0].get("finishReason") if self.items else None
         return reason if reason in ("length", "content_filter") else None
+
+    @property
+    def memory(self) -> Kept | None:
+        """How the answer is remembered, where an agent's item says that it is not remembered whole."""
+        return "shortened" if self.items and self.items[0].get("memory") == "shortened" else None
 
     @property
     def passed_over(self) -> str:

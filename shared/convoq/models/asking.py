@@ -19,6 +19,7 @@ from convoq.contract.model import Message, Model, ToolSpec
 from convoq.errors import EmptyAnswer, ModelFailed
 from convoq.models.hearing import Hearing, Reply
 from convoq.models.speech import Speech
+from convoq.protocol import Kept
 
 SHOWN_CHARS = 2_000
 """What the run data shows of one message to the model."""
@@ -61,10 +62,10 @@ class Asking:
             if self.speech is not None:
                 await self.speech.end()  # of its reasoning
 
-    async def end(self, reply: Reply) -> None:
-        """Tell the client that this reply is whole, as far as it goes."""
+    async def end(self, reply: Reply, memory: Kept | None = None) -> None:
+        """Tell the client that this reply is whole, as far as it goes, and how it is remembered where that is not."""
         if self.speech is not None:
-            await self.speech.end(reply.cut)
+            await self.speech.end(reply.cut, memory)
 
     def _tries(self) -> Iterator[tuple[Supplied[Model], int]]:
         """Each model as often as it may be asked, with how often it may be asked after that."""

@@ -7,7 +7,7 @@ from typing import Any
 from convoq.contract.context import Context
 from convoq.contract.model import TextDelta
 from convoq.models.hearing import Spoken
-from convoq.protocol import Cut
+from convoq.protocol import Cut, Kept
 
 
 class Speech:
@@ -31,8 +31,8 @@ class Speech:
                 await self._ctx.send_chunk("begin", self._item_index)
             await self._ctx.send_chunk("item" if is_text else "reasoning", self._item_index, words.text)
 
-    async def end(self, cut: Cut | None = None) -> None:
+    async def end(self, cut: Cut | None = None, memory: Kept | None = None) -> None:
         """All is said; nothing where nothing was."""
         if self._begun:
             self._begun = False
-            await self._ctx.send_chunk("end", self._item_index, cut=cut)
+            await self._ctx.send_chunk("end", self._item_index, cut=cut, memory=memory)

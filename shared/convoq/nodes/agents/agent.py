@@ -98,6 +98,8 @@ async def answer_item(ctx: RunContext[AgentParameters], index: int) -> Item:
     output: dict[str, Any] = {"output": reply.text if parser is None or reply.withheld else loop.value}
     if reply.cut:
         output["finishReason"] = reply.cut
+    if loop.remembered:
+        output["memory"] = loop.remembered
     if options.return_intermediate_steps:
         output["intermediateSteps"] = loop.intermediate_steps()
     return Item(output, paired_item=index)

@@ -15,9 +15,11 @@ from convoq.contract.model import AssistantMessage, Message, SystemMessage, Tool
 from convoq.contract.parser import OutputParser
 from convoq.contract.tool import Tool, tool_name, unique_names
 from convoq.errors import NodeFailed, ToolFailed, TooManyIterations
+from convoq.memory.shortening import shortened
 from convoq.models.asking import SHOWN_CHARS, Asking
 from convoq.models.hearing import Reply
 from convoq.nodes.agents.final_answer import as_text, final_tool, final_value, is_final
+from convoq.protocol import Kept
 
 MAX_RESULT_CHARS = 100_000
 """Of all tool results of one turn together."""
@@ -36,6 +38,7 @@ class AgentLoop:
     parser: OutputParser | None = None
     value: Any = None
     """What the parser made of the final answer."""
+    remembered: Kept | None = None
     steps: list[Step] = field(default_factory=list)
     _named: dict[str, Supplied[Tool]] = field(default_factory=dict)
     _specs: list[ToolSpec] = field(default_factory=list)
@@ -86,9 +89,14 @@ class AgentLoop:
         return turns
 
     async def _remember(self, turn: Turn) -> None:
-        if self.memory is not None:
-            async with self.ctx.sub_run(self.memory, {"action": "append", "turn": turn.id}):
-                await self.memory.value.append(turn)
+        """What is too large to be remembered is in short: it was said, and a client has read it."""
+        if self.memory is None:
+            return
+        async with self.ctx.sub_run(self.memory, {"action": "append", "turn": turn.id}) as run:
+            if (short := shortened(turn)) is not turn:
+                self.remembered = "shortened"
+                run.note("the turn is too large to be remembered whole: texts of it have a mark in their middle")
+            await self.memory.value.append(short)
 
     async def _answer(self, messages: list[Message], prompt: str, started: float) -> Reply:
         for iteration in range(1, self.max_iterations + 1):
@@ -100,7 +108,7 @@ class AgentLoop:
                     text = as_text(self.value)
                 if not reply.withheld:
                     await self._remember(self._turn(prompt, text, started))
-                await self.asking.end(reply)
+                await self.asking.end(reply, self.remembered)
                 return reply
             await self.asking.end(reply)
             if iteration < self.max_iterations:
