@@ -62,6 +62,9 @@ class View:
     def node_parameters(self, name: str | None) -> Mapping[str, Any]:
         return {"of": name}
 
+    def node_kept(self, name: str | None) -> Mapping[str, Any]:
+        return {}
+
     def node_items(self, name: str, output: int | None = None, run: int | None = None) -> Sequence[Item]:
         self.asked.append(name)
         if (found := self._items(name)) is None:

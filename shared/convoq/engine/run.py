@@ -23,10 +23,12 @@ from convoq.engine.hooks import Hooks
 from convoq.engine.outcome import Outcome, failure_of, outcome_of, waiting_for
 from convoq.engine.plan import Step
 from convoq.engine.state import CANCELLED, Executed, RunState, named
+from convoq.engine.wait_here import wait_here
 from convoq.engine.workflow import Workflow
 from convoq.errors import ConvoqError, ExecutionFailed, Fenced, NodeFailed, Stopped, TimedOut
 
-MAX_NODE_RUNS = 1000
+MAX_NODE_RUNS = 10_000
+"""A loop over a few thousand items is one that ends; what runs longer has the execution's time limit to meet."""
 MAX_DEPTH = 10
 """Workflows that call each other: deeper is a circle, or a mistake."""
 Source = tuple[Executed, int]
@@ -210,11 +212,9 @@ class WorkflowRun:
         info = replace(state.info, workflow_id=found.id, workflow_name=found.name, depth=state.info.depth + 1)
         hooks = Hooks(before_effect=self.hooks.before_effect, cancellation=self.hooks.cancellation)
         run = WorkflowRun(found, info, state.services, hooks, deadline=state.deadline, sleep=self._sleep)
-        outcome = await run.start(trigger, items)
+        outcome = await wait_here(run, await run.start(trigger, items), sleep=self._sleep)
         if outcome.error is not None:
             raise NodeFailed(f"workflow {found.name!r} failed: {outcome.error.message}")
-        if outcome.wait is not None:
-            raise NodeFailed(f"workflow {found.name!r} waits, which one that is called cannot")
         return run.last_items()
 
     def last_items(self) -> Sequence[Item]:

@@ -97,6 +97,9 @@ class ItemScope:
     def node_parameters(self, name: str | None) -> Mapping[str, Any]:
         return self._known(self.node_name if name is None else name).parameters
 
+    def node_kept(self, name: str | None) -> Mapping[str, Any]:
+        return self._state.kept.get(name or self.node_name, {})
+
     def node_items(self, name: str, output: int | None = None, run: int | None = None) -> Sequence[Item]:
         """Of the output that leads here, or else the first, unless one is named; of the last run, or of run `run`."""
         found = self._last_run(name)

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from convoq.contract.waiting import Resumed
 from convoq.engine.outcome import Outcome
-from convoq.engine.run import WorkflowRun
+from convoq.engine.state import RunState
 from convoq.errors import NodeFailed
 
 
+class Waiting(Protocol):
+    """A run that goes on when what its node waits for has come."""
+
+    state: RunState
+
+    async def resume(self, resumed: Resumed) -> Outcome: ...
+
+
 async def wait_here(
-    run: WorkflowRun, outcome: Outcome, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    run: Waiting, outcome: Outcome, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> Outcome:
     """The outcome once the times that nodes wait for have come. What waits for anything else fails."""
     while outcome.wait is not None:

@@ -74,6 +74,8 @@ def _found(need: str, scope: Scope, places: Sequence[int]) -> Any:
             return _item(at_place(scope, name, index))
         case ["parameters", None | str() as name]:
             return scope.node_parameters(name)
+        case ["kept", None | str() as name]:
+            return scope.node_kept(name)
         case ["ran", str() as name]:
             return scope.last_run_index(name) >= 0
         case ["lastRun", str() as name]:

@@ -96,6 +96,10 @@ class Scope(Protocol):
         """As the file has them; of this node for None."""
         ...
 
+    def node_kept(self, name: str | None) -> Mapping[str, Any]:
+        """What that node, or this one for None, keeps from run to run (`$('Node').context`)."""
+        ...
+
     def node_items(self, name: str, output: int | None = None, run: int | None = None) -> Sequence[Item]:
         """Of the output that leads here, or else the first, unless one is named; of the last run, or of run `run`."""
         ...

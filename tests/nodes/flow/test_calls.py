@@ -83,6 +83,13 @@ def test_a_call_that_is_not_waited_for_passes_its_items_on() -> None:
     assert "no luck" in done.run.run_data[-1].notes[0]
 
 
+def test_a_called_workflow_may_wait_for_a_time() -> None:
+    waiting = called(node("W", "n8n-nodes-base.wait", 200, version=1.1), inputSource="passthrough")
+    done = on_items(CALL, 1.2, TO_SUB, ITEMS, workflows=waiting)
+    assert outputs(done) == [ITEMS]
+    assert done.clock.slept and 0 < done.clock.slept[0] <= 5
+
+
 def inputs(*fields: dict[str, Any], convert: bool = False, **value: Any) -> dict[str, Any]:
     mapped = {"mappingMode": "defineBelow", "value": value, "schema": list(fields)}
     return {**TO_SUB, "workflowInputs": {**mapped, "attemptToConvertTypes": convert, "convertFieldsToString": True}}

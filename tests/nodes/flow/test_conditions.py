@@ -141,6 +141,15 @@ def test_a_comparison_that_there_is_none_of_never_holds_and_is_told() -> None:
     assert parse([node("If", IF, version=2.2, parameters=given)]).warnings == (f"'If': {said}",)
 
 
+def test_what_only_the_editor_needs_is_known() -> None:
+    options = {"options": {"ignoreCase": True, "looseTypeValidation": True}, "looseTypeValidation": True}
+    for name in ("if", "filter", "switch"):
+        workflow = parse(
+            [node("N", f"n8n-nodes-base.{name}", version=2.2 if name != "switch" else 3.2, parameters=options)]
+        )
+        assert workflow.warnings == ()
+
+
 @pytest.mark.parametrize(
     "kind, operation, second, values",
     [

@@ -92,7 +92,19 @@ def test_an_inner_loop_that_is_not_told_so_is_through_after_the_first_time() -> 
     assert done.order == ["Start", "Outer", "Inner", "In", "Inner", "Outer", "Inner", "Outer"]
 
 
-def test_what_a_loop_keeps_for_expressions() -> None:
+def test_expressions_see_what_a_loop_keeps() -> None:
+    nodes = [
+        node("Start", "start"),
+        node("Loop", LOOP, 200, version=3),
+        reference("Body", 400, "={{ $('Loop').context.currentRunIndex }}"),
+        reference("Done", 600, "={{ $node['Loop'].context.done && $('Start').context.nothing === undefined ? 1 : 0 }}"),
+    ]
+    done = run(parse(nodes, "Start > Loop", "Loop.1 > Body", "Body > Loop", "Loop.0 > Done"), {"v": 5}, {"v": 6})
+    assert [done.outputs("Body", at)[0][0]["ref"] for at in (0, 1)] == [0, 1]
+    assert [item.json["ref"] for item in items_of(done, "Done")[0]] == [1, 1]
+
+
+def test_what_a_loop_keeps() -> None:
     done = looping(3, {"v": 0}, {"v": 1}, {"v": 2}, batchSize=2)
     kept = done.run.state.kept["Loop"]
     assert {name: kept[name] for name in ("currentRunIndex", "maxRunIndex", "noItemsLeft", "done")} == {

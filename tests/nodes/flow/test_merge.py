@@ -140,6 +140,38 @@ def test_only_a_choice_waits_in_vain() -> None:
         assert done.order == ["Start", "If", "B", *ran]
 
 
+@pytest.mark.parametrize(
+    "parameters, expected",
+    [
+        ({}, [*ONE, *TWO]),
+        ({"mode": "passThrough"}, ONE),
+        ({"mode": "passThrough", "output": "input2"}, TWO),
+        ({"mode": "wait"}, [{}]),
+        ({"mode": "multiplex"}, 9),
+        ({"mode": "mergeByIndex"}, [TWO[0], {"id": 3, "a": "y", "b": "C"}, {"id": 1, "a": "z", "b": "D"}]),
+        ({"mode": "mergeByKey"}, [TWO[0], ONE[1], TWO[0]]),
+        ({"mode": "mergeByKey", "overwrite": "undefined"}, [ONE[0], ONE[1], {**TWO[0], **ONE[2]}]),
+        ({"mode": "keepKeyMatches"}, [ONE[0], ONE[2]]),
+        ({"mode": "removeKeyMatches"}, [ONE[1]]),
+    ],
+)
+def test_the_first_version(parameters: dict[str, Any], expected: list[dict[str, Any]] | int) -> None:
+    found = merged({"propertyName1": "id", "propertyName2": "id", **parameters}, version=1)
+    assert (len(found) if isinstance(expected, int) else found) == expected
+
+
+@pytest.mark.parametrize("join, count", [("inner", 1), ("left", 3), ("outer", 3)])
+def test_joins_of_the_first_version(join: str, count: int) -> None:
+    assert len(merged({"mode": "mergeByIndex", "join": join}, ONE, TWO[:1], version=1)) == count
+    filled = merged(
+        {"mode": "mergeByKey", "propertyName1": "i", "propertyName2": "k", "overwrite": "blank"},
+        [{"i": 1, "a": "", "b": 1}],
+        [{"k": "1", "a": 2, "b": 2}],
+        version=1,
+    )
+    assert filled == [{"i": 1, "a": 2, "b": 1}]
+
+
 ROWS: tuple[list[dict[str, Any]], ...] = (
     [{"id": 1, "ok": True, "o": {"p": [1]}}, {"id": 2, "ok": False, "n": 2.5}],
     [{"id": 1, "b": "é"}],

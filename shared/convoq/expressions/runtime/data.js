@@ -72,7 +72,7 @@ class OtherNode {
   }
 
   get context() {
-    return {};
+    return this.#need("kept", this.#name);
   }
 }
 
@@ -109,7 +109,7 @@ class OldNode {
   }
 
   get context() {
-    return {};
+    return this.#need("kept", this.#name);
   }
 }
 
@@ -137,7 +137,9 @@ function inputOf(need, item) {
     get params() {
       return need("parameters", null);
     },
-    context: {},
+    get context() {
+      return need("kept", null);
+    },
   };
 }
 

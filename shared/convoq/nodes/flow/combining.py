@@ -63,6 +63,10 @@ class Entry:
     place: int
     input: int
 
+    def without(self, field: str) -> Entry:
+        json = {key: value for key, value in self.item.json.items() if key != field}
+        return replace(self, item=Item(json, self.item.binary, self.item.paired_item))
+
     def suffixed(self) -> Entry:
         """Its fields with `_1` of the first input, `_2` of the second …"""
         json = {f"{key}_{self.input + 1}": value for key, value in self.item.json.items()}

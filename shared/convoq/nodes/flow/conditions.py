@@ -40,6 +40,13 @@ class ConditionOptions(Parameters):
     version: float = 1
 
 
+class EditorOptions(Parameters):
+    """What n8n's editor writes into the options of the conditions, which alone count."""
+
+    ignore_case: bool = False
+    loose_type_validation: bool = False
+
+
 class Conditions(Parameters):
     options: ConditionOptions = ConditionOptions()
     combinator: Literal["and", "or"] = "and"

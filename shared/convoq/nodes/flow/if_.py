@@ -9,13 +9,15 @@ from convoq.contract.definition import Node
 from convoq.contract.items import Item
 from convoq.contract.node import MainNode
 from convoq.contract.parameters import Parameters, parameter
-from convoq.nodes.flow.conditions import Conditions
+from convoq.nodes.flow.conditions import Conditions, EditorOptions
 from convoq.nodes.flow.either import EitherConditions, hold, warning
 from convoq.nodes.flow.routing import Route, route
 
 
 class IfParameters(Parameters):
     conditions: EitherConditions = Conditions()
+    options: EditorOptions = EditorOptions()
+    loose_type_validation: bool = parameter(False, versions=(2.1, 1000))
     combine_operation: Literal["all", "any"] = parameter("all")
 
 

@@ -17,6 +17,7 @@ from convoq.errors import BadParameter
 from convoq.nodes import fields
 from convoq.nodes.flow.combining import ClashHandling, Entry, entries
 from convoq.nodes.flow.matching import FieldPair, Matcher
+from convoq.nodes.flow.merge_old import OldMerge, OldMode
 from convoq.nodes.flow.merge_sql import select
 
 JoinMode = Literal["keepMatches", "keepNonMatches", "keepEverything", "enrichInput1", "enrichInput2"]
@@ -40,8 +41,8 @@ class Options(Parameters):
     empty_query_result: Literal["success", "empty"] = "empty"
 
 
-class MergeParameters(Parameters):
-    mode: Literal["append", "combine", "combineBySql", "chooseBranch"] = "append"
+class MergeParameters(OldMerge):
+    mode: Literal["append", "combine", "combineBySql", "chooseBranch"] | OldMode = "append"
     combine_by: Literal["combineByFields", "combineByPosition", "combineAll"] = parameter(
         "combineByFields", versions=(3, 1000)
     )
@@ -55,7 +56,7 @@ class MergeParameters(Parameters):
     output_data_from: Literal["both", "input1", "input2"] = parameter(
         "both", when={"join_mode": ["keepMatches", "keepNonMatches"]}
     )
-    output: Literal["specifiedInput", "input1", "input2", "empty"] = "specifiedInput"
+    output: Literal["specifiedInput", "input1", "input2", "empty"] | None = None
     use_data_of_input: int = Field(1, ge=1)
     number_inputs: int = parameter(2, versions=(3, 1000), ge=2, le=10)
     query: str = parameter("", when={"mode": "combineBySql"})
@@ -79,13 +80,13 @@ class MergeNode(MainNode[MergeParameters]):
     """An input that nothing will ever reach is not waited for, except where a branch is to be chosen."""
 
     type = "n8n-nodes-base.merge"
-    versions = (2, 3.2)
+    versions = (1, 3.2)
     parameters_class = MergeParameters
     inputs = 2
     pure = True
 
     def needs_all_inputs(self, node: Node) -> bool:
-        return node.parameters.get("mode") == "chooseBranch"
+        return node.parameters.get("mode") in ("chooseBranch", "passThrough", "wait")
 
     async def run(self, ctx: RunContext[MergeParameters]) -> Outputs:
         given, version = await ctx.parameters(), ctx.node.type_version
@@ -97,10 +98,12 @@ class MergeNode(MainNode[MergeParameters]):
             return [
                 await select(ctx, str(query), inputs, given.options.empty_query_result == "success" or version < 3.2)
             ]
-        if given.mode == "chooseBranch":
+        if given.mode in ("chooseBranch", "passThrough", "wait"):
             return [_chosen(given, inputs)]
         if given.mode == "append":
             return [_items(entry for of in inputs for entry in of)]
+        if given.mode != "combine":
+            return [given.merged(given.mode, inputs[0], inputs[1])]
         by = given.combine_by if version >= 3 else _OLD_COMBINE[given.combination_mode]
         if by == "combineByPosition":
             return [_by_position(given.options, inputs, version)]
@@ -114,10 +117,10 @@ def _items(found: Any) -> list[Item]:
 
 
 def _chosen(given: MergeParameters, inputs: Sequence[list[Entry]]) -> list[Item]:
-    if given.output == "empty":
+    if given.output == "empty" or given.mode == "wait":
         every = [PairedItem(at, entry.input) for of in inputs for at, entry in enumerate(of)]
         return [Item({}, paired_item=every)]
-    number = given.use_data_of_input if given.output == "specifiedInput" else int(given.output[-1])
+    number = int(given.output[-1]) if given.output in ("input1", "input2") else given.use_data_of_input
     if number > len(inputs):
         raise BadParameter(f"there is no input {number}, only {len(inputs)}", parameter="useDataOfInput")
     return _items(inputs[number - 1])

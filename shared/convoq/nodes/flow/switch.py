@@ -10,7 +10,7 @@ from convoq.contract.items import Item
 from convoq.contract.node import MainNode
 from convoq.contract.parameters import Parameters, parameter
 from convoq.errors import BadParameter
-from convoq.nodes.flow.conditions import Conditions, never_holding
+from convoq.nodes.flow.conditions import Conditions, EditorOptions, never_holding
 from convoq.nodes.flow.old_conditions import OldCondition, OldType, compare
 from convoq.nodes.flow.routing import Route, route
 
@@ -33,7 +33,7 @@ class Rules(Parameters):
     rules: tuple[OldRule, ...] = ()
 
 
-class Options(Parameters):
+class Options(EditorOptions):
     fallback_output: Literal["none", "extra"] | int = "none"
     all_matching_outputs: bool = False
 
@@ -42,6 +42,7 @@ class SwitchParameters(Parameters):
     mode: Literal["rules", "expression"] = "rules"
     rules: Rules = parameter(Rules(), when={"mode": "rules"})
     options: Options = Options()
+    loose_type_validation: bool = parameter(False, versions=(3.1, 1000))
     output: int = parameter(0, when={"mode": "expression"})
     number_outputs: int = parameter(4, when={"mode": "expression"}, versions=(3, 1000), ge=1, le=MAX_OUTPUTS)
     outputs_amount: int = parameter(4, when={"mode": "expression"}, versions=(2, 2), ge=1, le=MAX_OUTPUTS)
