@@ -98,15 +98,19 @@ function listed(other, method) {
   throw new Fault(`${method}(): expected array arg, e.g. .${method}([1, 2, 3, 4])`);
 }
 
-/** One object of all, the first to name a field having its say. */
+/** One object of all, in which this list has its say over the other. */
 function mergeIntoObject(values, [other]) {
-  return Object.assign({}, ...[...values, ...listed(other, "mergeIntoObject")].filter(isObject).reverse());
+  return Object.assign({}, ...[...listed(other, "mergeIntoObject"), ...values].filter(isObject));
 }
 
-/** One object of those at the same place in both lists, the first list's having its say; without another, of all. */
+/** One object of those at the same place in both lists, this list having its say; without another, of all, the first
+ *  to name a field having its say. */
 function merge(values, given) {
-  if (given.length === 0) return mergeIntoObject(values, [[]]);
   const made = {};
+  if (given.length === 0) {
+    const objects = values.filter((value) => isObject(value) && !Array.isArray(value));
+    return Object.assign(made, ...objects.reverse());
+  }
   listed(given[0], "merge").forEach((value, at) => {
     if (typeof value === "object" && typeof values[at] === "object") Object.assign(made, value, values[at]);
   });

@@ -75,7 +75,7 @@ extensions("Date", {
   plus: both((date, args) => date.plus(span(args))),
   format: both((date, [format]) => date.toFormat(format)),
   toDate: (date) => new Date(date),
-  toDateTime: (date) => dateTimeOf(date),
+  toDateTime: (date, [format]) => dateTimeOf(date, format),
   diffTo,
   diffToNow: (date, [unit]) => diffTo(date, [DateTime.now(), unit]),
   toInt: (date) => (typeof date === "string" ? undefined : Number(date)),

@@ -7,7 +7,7 @@ const { Fault, Missing, compile, globals, harden, isExhaustion, namesOf, needing
 const { Settings } = luxon;
 const MOST_COMPILED = 2000;
 const compiled = new Map();
-const HELPERS = new Set(["__scope", "__methods", "__some", "__key"]);
+const HELPERS = new Set(["__scope", "__methods", "__some", "__key", "__member"]);
 
 /** Every name is found here, so that none is an error: what nothing defines is undefined. */
 const lookup = {

@@ -75,4 +75,12 @@ const UNDEFINED = Object.freeze(new Nullish(undefined));
 /** The value, or what stands for it so that an extension method is found. */
 const some = (value) => value ?? (value === null ? NULL : UNDEFINED);
 
-Object.assign(convoq, { extend, extensions, isDate, methods, some });
+/** `value[member](key)` is `some(value[key])`. */
+const member = Symbol("member");
+Object.defineProperty(Object.prototype, member, {
+  value(key) {
+    return some(this[key]);
+  },
+});
+
+Object.assign(convoq, { extend, extensions, isDate, member, methods, some });

@@ -102,14 +102,30 @@ class Rewriter {
     if (callee.type !== "MemberExpression" || callee.computed || callee.object.type === "Super") return;
     const { object, property } = callee;
     if (!Object.hasOwn(methods, property.name)) return;
-    const dot = this.tokens[this.tokens.findIndex((token) => token.start === property.start) - 1];
+    const dot = this.before(property);
     const found = `${callee.optional ? "?." : ""}[__methods.${property.name}]`;
     if (optional || callee.optional || mayEnd(object)) {
+      if (!optional && !callee.optional && object.type === "MemberExpression") this.some(object);
       this.edit(dot.start, property.end, found);
     } else {
       this.edit(callee.start, callee.start, "__some(");
       this.edit(dot.start, property.end, `)${found}`);
     }
+  }
+
+  /** In a chain that may end before: its last link gives what stands for a nullish value. */
+  some({ computed, optional, property, end }) {
+    const before = this.before(property);
+    if (computed && this.source[before.start] === "[") {
+      this.edit(before.start, before.end, "[__member](");
+      this.edit(end - 1, end, ")");
+    } else if (property.type === "Identifier") {
+      this.edit(before.start, property.end, `${optional ? "?." : ""}[__member]("${property.name}")`);
+    }
+  }
+
+  before(node) {
+    return this.tokens[this.tokens.findIndex((token) => token.start === node.start) - 1];
   }
 }
 
@@ -130,10 +146,11 @@ convoq.compile = function compile(source) {
       "__methods",
       "__some",
       "__key",
+      "__member",
       `with (__scope) return (function () { "use strict"; return (${text}\n); }).call({});`,
     );
   } catch (error) {
     throw invalid(error.message);
   }
-  return (scope) => made(scope, methods, convoq.some, convoq.key);
+  return (scope) => made(scope, methods, convoq.some, convoq.key, convoq.member);
 };
