@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.engine.support import node
 from tests.stack import Stack
@@ -97,3 +103,42 @@ def test_a_failure_before_it_is_one(product: Stack) -> None:
     )
     reply = product.say("before", "hello")
     assert (reply.status, reply.json["message"]) == (500, "no")
+
+
+PNG = bytes.fromhex("89504e470d0a1a0a00ff")
+
+
+class Picture(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "image/png")
+        self.send_header("Content-Length", str(len(PNG)))
+        self.end_headers()
+        self.wfile.write(PNG)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def picture() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Picture) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/p.png"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_file_goes_to_the_client(redis_url: str, tmp_path: Path, picture: str) -> None:
+    stack = Stack(tmp_path, f"{redis_url}/11", {"CONVOQ_EGRESS_ALLOW": "private"})
+    try:
+        stack.start_api()
+        stack.start_worker()
+        stack.wait_ready()
+        fetch = node("Fetch", "n8n-nodes-base.httpRequest", version=4.2, parameters={"url": picture})
+        install(stack, "file", fetch, respond(respondWith="binary"))
+        reply = stack.say("file", "hello")
+        assert (reply.status, reply.headers["content-type"], reply.body) == (200, "image/png", PNG)
+    finally:
+        stack.stop()

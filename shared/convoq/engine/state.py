@@ -79,7 +79,10 @@ class RunState:
 
     def run_of(self, name: str, index: int) -> Executed | None:
         """The run of that node with that index, where it has ended."""
-        return next((one for one in reversed(self._by_name.get(name, ())) if one.run_index == index), None)
+        found = self._by_name.get(name, ())
+        if index < len(found) and found[index].run_index == index:  # it is further on only where runs had failed
+            return found[index]
+        return next((one for one in found if one.run_index == index), None)
 
     def done(self, executed: Executed) -> None:
         self.history.append(executed)

@@ -83,6 +83,12 @@ def test_a_call_that_is_not_waited_for_passes_its_items_on() -> None:
     assert "no luck" in done.run.run_data[-1].notes[0]
 
 
+def test_a_workflow_that_calls_itself_without_end() -> None:
+    again = called(node("Again", CALL, 200, version=1.1, parameters={"workflowId": "sub"}), inputSource="passthrough")
+    with pytest.raises(NodeFailed, match="workflows call each other more than 10 deep"):
+        outputs(on_items(CALL, 1.2, TO_SUB, ITEMS, workflows=again))
+
+
 def test_a_called_workflow_may_wait_for_a_time() -> None:
     waiting = called(node("W", "n8n-nodes-base.wait", 200, version=1.1), inputSource="passthrough")
     done = on_items(CALL, 1.2, TO_SUB, ITEMS, workflows=waiting)

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from convoq.contract.context import Context
+from convoq.contract.definition import Node
 from convoq.contract.parameters import Parameters
 from convoq.errors import NodeFailed
 from convoq.expressions import js
 from convoq.expressions.field_types import convert, described
 from convoq.nodes.flow.comparisons import Compare, exists, in_order, negated, same, with_negations
+from convoq.nodes.flow.old_conditions import OldConditions
 from convoq.nodes.flow.scripted import instant, matches
 
 ConditionType = Literal["string", "number", "dateTime", "boolean", "array", "object", "any"]
@@ -47,16 +49,21 @@ class EditorOptions(Parameters):
     loose_type_validation: bool = False
 
 
-class Conditions(Parameters):
+class Conditions(OldConditions):
+    """In the form of the first versions or in that of the later ones: versions say little here, hands and tools have
+    mixed them."""
+
     options: ConditionOptions = ConditionOptions()
     combinator: Literal["and", "or"] = "and"
     conditions: tuple[Condition, ...] = ()
 
-    async def hold(self, ctx: Context[Any], item_index: int) -> bool:
-        """The later ones are asked only where the earlier leave it open.
+    async def hold(self, ctx: Context[Any], item_index: int, *, any_: bool = False) -> bool:
+        """The later ones are asked only where the earlier leave it open; of the old form one is enough with `any_`.
 
         Raises `NodeFailed` where a value is not of its condition's type.
         """
+        if not self.conditions and self.combinator == "and":
+            return await self.old_hold(ctx, item_index, any_=any_)
         decisive = self.combinator == "or"
         for number, condition in enumerate(self.conditions):
             try:
@@ -67,6 +74,12 @@ class Conditions(Parameters):
             if found is decisive:
                 return decisive
         return not decisive
+
+
+def warning(node: Node) -> str | None:
+    """What to say of a node's conditions when a file is read."""
+    found = node.parameters.get("conditions")
+    return never_holding(found.get("conditions")) if isinstance(found, dict) else None
 
 
 def never_holding(raw: object) -> str | None:

@@ -9,13 +9,12 @@ from convoq.contract.definition import Node
 from convoq.contract.items import Item
 from convoq.contract.node import MainNode
 from convoq.contract.parameters import Parameters, parameter
-from convoq.nodes.flow.conditions import Conditions, EditorOptions
-from convoq.nodes.flow.either import EitherConditions, hold, warning
+from convoq.nodes.flow.conditions import Conditions, EditorOptions, warning
 from convoq.nodes.flow.routing import Route, route
 
 
 class FilterParameters(Parameters):
-    conditions: EitherConditions = Conditions()
+    conditions: Conditions = Conditions()
     options: EditorOptions = EditorOptions()
     loose_type_validation: bool = parameter(False, versions=(2.1, 1000))
     combine_conditions: Literal["AND", "OR"] = parameter("AND")
@@ -36,7 +35,7 @@ class FilterNode(MainNode[FilterParameters]):
         async def choose(index: int) -> Route:
             parameters = await ctx.parameters(index)
             any_ = parameters.combine_conditions == "OR"
-            return [0 if await hold(ctx, parameters.conditions, index, any_=any_) else 1]
+            return [0 if await parameters.conditions.hold(ctx, index, any_=any_) else 1]
 
         kept, discarded, *failed = await route(ctx, 2, choose, unfit=1)
         return [kept, *failed] if failed else [kept, discarded]

@@ -35,7 +35,7 @@ class OldConditions(Parameters):
     number: tuple[OldCondition, ...] = ()
     string: tuple[OldCondition, ...] = ()
 
-    async def hold(self, ctx: Context[Any], item_index: int, *, any_: bool) -> bool:
+    async def old_hold(self, ctx: Context[Any], item_index: int, *, any_: bool) -> bool:
         """All of them, or any. Raises `NodeFailed` where two values cannot be compared so."""
         by_type: Mapping[OldType, tuple[OldCondition, ...]] = {
             "boolean": self.boolean,
