@@ -49,9 +49,23 @@ def test_make_targets_exist() -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
-def test_links_lead_somewhere() -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", TEXT):
-        assert (ROOT / target).exists(), target
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/*.md")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        assert "://" in target or (page.parent / target).exists(), target
+
+
+def test_the_architecture_names_files_that_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = re.findall(r"\b((?:api|worker|delivery|engine|nodes|models|lua|contract|convoq)/[\w/]+\.(?:py|lua))", text)
+    assert len(named) > 15
+    for name in named:
+        path = name.removeprefix("convoq/")
+        roots = [ROOT / part / "convoq" for part in ("api", "worker", "shared")]
+        assert any((root / path).exists() for root in roots), name
 
 
 @pytest.mark.slow

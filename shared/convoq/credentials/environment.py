@@ -60,8 +60,9 @@ def credential_from_environment(kind: str, environment: Mapping[str, str] = os.e
 
 
 def variables_of(kind: str) -> tuple[str, ...]:
-    """What to set for a type, the usual names."""
-    return tuple(names[0] for names in list(VARIABLES.get(kind, {}).values())[:1])
+    """What to set for a type, the providers' own names before convoq's."""
+    names = next(iter(VARIABLES.get(kind, {}).values()), ())
+    return tuple(sorted(names, key=lambda name: name.startswith("CONVOQ_")))
 
 
 def _first(names: tuple[str, ...], environment: Mapping[str, str]) -> str | None:
