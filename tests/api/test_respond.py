@@ -131,7 +131,7 @@ def picture() -> Iterator[str]:
 
 
 def test_a_file_goes_to_the_client(redis_url: str, tmp_path: Path, picture: str) -> None:
-    stack = Stack(tmp_path, f"{redis_url}/11", {"CONVOQ_EGRESS_ALLOW": "private"})
+    stack = Stack(tmp_path, f"{redis_url}/13", {"CONVOQ_EGRESS_ALLOW": "private"})
     try:
         stack.start_api()
         stack.start_worker()

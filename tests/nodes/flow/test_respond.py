@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from convoq.contract.items import Binary, Item
 from convoq.contract.response import HttpResponse
 from convoq.engine.hooks import Hooks
-from convoq.errors import BadParameter, CredentialMissing
+from convoq.errors import BadParameter, CredentialMissing, InvalidWorkflow
 from convoq.nodes.flow.respond_to_webhook import RespondParameters, _answer
 from convoq.nodes.flow.tokens import signed
 from tests.engine.support import Finished, arun, node
@@ -103,7 +103,9 @@ def test_what_is_no_address(url: str) -> None:
 
 
 def test_json_that_is_none() -> None:
-    told, done = responding({"respondWith": "json", "responseBody": '{"a": oops}'})
+    with pytest.raises(InvalidWorkflow, match="'N' parameter 'responseBody': not JSON"):
+        responding({"respondWith": "json", "responseBody": '{"a": oops}'})
+    told, done = responding({"respondWith": "json", "responseBody": '={"a": oops}'})
     assert told == [] and isinstance(done.outcome.error, BadParameter)
     assert "'responseBody': not JSON" in done.outcome.error.message
 

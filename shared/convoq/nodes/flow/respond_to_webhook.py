@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from convoq.contract.context import RunContext
 from convoq.contract.definition import Node
 from convoq.contract.items import Binary, Item
 from convoq.contract.node import MainNode
-from convoq.contract.parameters import Parameters, parameter
+from convoq.contract.parameters import Parameters, as_written, parameter
 from convoq.contract.response import HttpResponse
 from convoq.errors import BadParameter
 from convoq.expressions import js
 from convoq.expressions.field_types import json_text
 from convoq.nodes import fields
 from convoq.nodes.flow.tokens import signed
-from convoq.nodes.raw_json import raw_json
+from convoq.nodes.raw_json import parsed, raw_json
 
 RespondWith = Literal["firstIncomingItem", "allIncomingItems", "json", "jwt", "text", "binary", "redirect", "noData"]
 JSON_TYPE, TEXT_TYPE = "application/json", "text/html"
@@ -57,6 +57,14 @@ class RespondParameters(Parameters):
     response_data_source: Literal["automatically", "set"] = parameter("automatically", when={"respond_with": "binary"})
     input_field_name: str = parameter("data", when={"respond_with": "binary"})
     options: Options = Options()
+
+    @field_validator("response_body", mode="after")
+    @classmethod
+    def _is_json(cls, value: Any, info: ValidationInfo) -> Any:
+        literal = as_written(info) and isinstance(value, str) and not value.startswith("=")
+        if literal and info.data.get("respond_with") == "json":
+            parsed(value)
+        return value
 
     def headers(self) -> dict[str, str]:
         """Raises `BadParameter` for one that is none."""
