@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 2
 PORT ?= 8080
 
-.PHONY: up test lint bench chaos lock docs clean
+.PHONY: up test lint bench chaos lock docs markdown-it clean
 
 up: $(STAMP)
 	@exec $(BIN)/convoq up --workers $(WORKERS) --port $(PORT)
@@ -46,6 +46,16 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+# The Markdown parser of the chat page, bundled anew (needs npm; nothing else of convoq does).
+VENDOR := api/convoq/api/static/vendor
+markdown-it:
+	rm -rf $(VENV)/js && mkdir -p $(VENV)/js
+	npm install --silent --prefix $(VENV)/js markdown-it@15.0.3 linkify-it@6.1.0 mdurl@2.1.0 uc.micro@3.0.0 punycode.js@2.3.1 esbuild@0.28.2
+	echo 'import markdownit from "markdown-it"; globalThis.markdownit = markdownit;' > $(VENV)/js/page.js
+	$(VENV)/js/node_modules/.bin/esbuild $(VENV)/js/page.js --bundle --minify --format=iife --target=es2022 --legal-comments=none \
+	    --alias:entities=$(CURDIR)/$(VENDOR)/entities.mjs --outfile=$(VENDOR)/markdown-it.min.js \
+	    --banner:js="/*! markdown-it 15.0.3 | MIT | (c) 2014 Vitaly Puzrin, Alex Kocharin | https://github.com/markdown-it/markdown-it | licences: markdown-it.LICENSE */"
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -18,11 +18,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from convoq.api.page import PageConfig, chat_page, page_headers
+from convoq.api.page import PageConfig, chat_page
 
 Line = dict[str, Any]
 TOKEN = "to ken/+&"
-NONCE = "bm9uY2U"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ class Server:
         return HTMLResponse(f'<link rel="icon" href="data:,"><iframe src="{self.config.webhook_url}"></iframe>')
 
     async def _page(self, request: Request) -> Response:
-        return HTMLResponse(chat_page(self.config), headers=page_headers(NONCE))
+        return chat_page(self.config).answer(request)
 
     async def _message(self, request: Request) -> Response:
         self._loop = asyncio.get_running_loop()
@@ -222,7 +221,6 @@ DEMO = PageConfig(
     subtitle="Ask anything about berths and tides",
     placeholder="Ask a question",
     webhook_url="/base/webhook/demo/chat",
-    nonce=NONCE,
     initial_messages=("Good morning.", "What can I look up for you?"),
 )
 

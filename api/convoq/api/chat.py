@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import secrets
+import re
 from contextlib import AsyncExitStack
 from functools import partial
 
 from starlette.requests import Request as HttpRequest
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from convoq import keys
 from convoq.api.body import ChatRequest, read_chat_request
 from convoq.api.cors import allowed
 from convoq.api.executions import end_in_the_way
 from convoq.api.history import previous_session
-from convoq.api.page import PageConfig, chat_page, page_headers
+from convoq.api.page import PageConfig, chat_page
 from convoq.api.reply import Form, JsonReply, StreamReply, negotiate, wants_reasoning
 from convoq.api.state import State, state_of
 from convoq.api.triggers import Chat
@@ -33,20 +33,18 @@ async def show_page(http: HttpRequest) -> Response:
     if parameters.mode == "webhook":
         raise NotFound(f"the chat at {http.url.path} has no page (mode webhook): POST a message to it")
     check_access(http, chat)
-    nonce = secrets.token_urlsafe(16)
     options = parameters.options
     config = PageConfig(
         title=options.title,
         subtitle=options.subtitle,
         placeholder=options.input_placeholder,
-        initial_messages=parameters.greetings,
-        webhook_url=http.url.path,
+        initial_messages=tuple(parameters.greetings),
+        webhook_url=re.sub("/+", "/", http.url.path).rstrip("/"),  # each spelling would be a page of its own
         load_previous=options.load_previous_session == "memory",
         custom_css=options.custom_css,
         max_chars=state.settings.max_message_chars,
-        nonce=nonce,
     )
-    return HTMLResponse(chat_page(config), headers=page_headers(nonce))
+    return chat_page(config).answer(http)
 
 
 async def receive_message(http: HttpRequest) -> Response:

@@ -1,23 +1,24 @@
 """The hosted chat page: one HTML document that needs nothing but itself.
 
-Styles, scripts and favicon are inlined, and the policy in `page_headers` lets the browser run and load nothing else:
-what a model or a visitor writes can reach the page only as text. The files are in `static/`.
+Styles, scripts and favicon are inlined, and the policy in its headers lets the browser run and load nothing else: what
+a model or a visitor writes can reach the page only as text. The files are in `static/`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from html import escape
 from pathlib import Path
 from string import Template
 
+from convoq.api.document import Document, Inlined
+
 STATIC = Path(__file__).with_name("static")
 SCRIPTS = (
-    "vendor/markdown-it.umd.min.js",
+    "vendor/markdown-it.min.js",
     "markdown.js",
     "storage.js",
     "exchange.js",
@@ -26,6 +27,8 @@ SCRIPTS = (
     "chat.js",
 )
 IN_SCRIPT = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
+KEPT = 100
+"""Pages of so many chats are kept, compressed: less than five megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,69 +37,49 @@ class PageConfig:
 
     `webhook_url` is where messages are POSTed, on the page's own origin: best a path. What comes before its `/webhook/`
     is taken for the base of `/executions/{id}/stream` and `/executions/{id}/stop`. `max_chars` is the longest message.
-    `nonce` must be new for each answer, and the same in `page_headers`.
     """
 
     title: str
     subtitle: str
     placeholder: str
     webhook_url: str
-    nonce: str
-    initial_messages: Sequence[str] = ()
+    initial_messages: tuple[str, ...] = ()
     load_previous: bool = False
     custom_css: str = ""
     max_chars: int = 100_000
 
 
-def chat_page(config: PageConfig) -> str:
-    nonce = escape(config.nonce)
+@lru_cache(KEPT)
+def chat_page(config: PageConfig) -> Document:
+    """Any site may embed it; no script but ours, and no HTML from text, ever runs."""
+    inlined = Inlined()
     data = {
         "webhookUrl": config.webhook_url,
         "initialMessages": [message for message in config.initial_messages if message.strip()],
         "loadPrevious": config.load_previous,
         "maxChars": config.max_chars,
     }
-    return _template().substitute(
-        nonce=nonce,
+    # As a browser reads it: the policy names the hash of that.
+    own_css = re.sub(r"\r\n?", "\n", config.custom_css).replace("\0", "\ufffd")
+    own_css = re.sub(r"</(?=style)", r"<\\/", own_css, flags=re.IGNORECASE)
+    text = _template("chat.html").substitute(
         title=escape(config.title),
         subtitle=escape(config.subtitle),
         placeholder=escape(config.placeholder),
         theme="themed" if config.custom_css.strip() else "",
         config=json.dumps(data).translate(IN_SCRIPT),
-        css=_read("chat.css"),
-        custom_css=re.sub(r"</(?=style)", r"<\\/", config.custom_css, flags=re.IGNORECASE),
-        scripts="\n".join(f'<script nonce="{nonce}">\n{_read(name)}</script>' for name in SCRIPTS),
+        styles=inlined.style(read("chat.css")) + inlined.style(own_css),
+        scripts="\n".join(inlined.script(read(name)) for name in SCRIPTS),
     )
-
-
-def page_headers(nonce: str) -> dict[str, str]:
-    """Headers of the page's answer. Any site may embed a chat; no script but ours, and no HTML from text, ever runs."""
-    policy = (
-        "default-src 'none'",
-        f"script-src 'nonce-{nonce}'",
-        f"style-src 'nonce-{nonce}'",
-        "connect-src 'self'",
-        "img-src 'self' data:",
-        "font-src 'self' data:",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors *",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    )
-    return {
-        "Content-Security-Policy": "; ".join(policy),
-        "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": "no-referrer",
-        "Cache-Control": "no-store",
-    }
+    return Document.of(text, "text/html", inlined.headers(frame_ancestors="*"))
 
 
 @cache
-def _template() -> Template:
-    return Template(_read("chat.html"))
+def _template(name: str) -> Template:
+    return Template(read(name))
 
 
 @cache
-def _read(name: str) -> str:
+def read(name: str) -> str:
+    """The text of a file in `static/`."""
     return (STATIC / name).read_text(encoding="utf-8")
