@@ -125,13 +125,14 @@ async def bench(redis_url: str, fields: dict[str, Any]) -> None:
         class CountedTable:
             name, layout = table.name, staticmethod(table.layout)
 
-            async def fetch(self, query: str, *arguments: object) -> list[Any]:
+            async def fetch(self, query: str, *arguments: object, again: bool = True) -> list[Any]:
                 nonlocal statements
                 statements += 1
-                return await table.fetch(query, *arguments)
+                return await table.fetch(query, *arguments, again=again)
+
+        claims = Claims(ExecutionInfo("x", 1, "wf", "W", "s", "production", 0.0), nothing, pipe)
 
         def rows(window: int) -> Memory:
-            claims = Claims(ExecutionInfo("x", 1, "wf", "W", "s", "production", 0.0), nothing, pipe)
             return PostgresMemory(CountedTable(), "s", window=window, claims=claims)  # type: ignore[arg-type]
 
         async def relation() -> int:

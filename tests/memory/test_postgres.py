@@ -176,6 +176,23 @@ def test_without_the_right_to_make_an_index(postgres_fields: dict[str, Any]) -> 
     asyncio.run(main())
 
 
+def test_a_table_that_was_taken_away_is_made_again(postgres_fields: dict[str, Any]) -> None:
+    async def main() -> None:
+        async with table(postgres_fields, N8N) as (name, pool, pools):
+            memory = await opened(pools, postgres_fields, name, "s")
+            await memory.append(turn(1))
+            await pool.execute(f"DROP TABLE {name}, {name}_convoq_claims")
+            assert list(await memory.load()) == []
+            await memory.append(turn(2))
+            await pool.execute(f"DROP TABLE {name}; CREATE TABLE {name} (id serial, session_id uuid, message json)")
+            with pytest.raises(MemoryFailed, match="operator does not exist: uuid = character varying"):
+                await memory.load()
+            with pytest.raises(MemoryFailed, match="does not fit column session_id"):
+                await memory.load()
+
+    asyncio.run(main())
+
+
 def test_an_index_does_not_wait_for_others(postgres_fields: dict[str, Any]) -> None:
     """Somebody's long transaction holds the table: turns are written, and nobody queues up behind an index."""
 

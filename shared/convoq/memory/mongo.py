@@ -31,6 +31,8 @@ log = structlog.get_logger()
 
 SELECT_S = 3.0
 """For a server to be found at one try: pymongo goes on connecting meanwhile and in between."""
+INDEX_MS = 10_000
+"""An index that takes longer is left to people: meanwhile nobody would be answered."""
 CLAIMS = f"{MARK}.claims"
 PASSING = frozenset((6, 7, 89, 91, 112, 189, 262, 9001, 11600, 11602))
 """MongoDB's codes for what stops, steps down or gets in its own way."""
@@ -101,7 +103,9 @@ class MongoCollection:
         async with self._lock:
             if not self._ready:
                 try:
-                    await self._collection.create_index("sessionId", unique=True, name=f"{MARK}_session")
+                    await self._collection.create_index(
+                        "sessionId", unique=True, name=f"{MARK}_session", maxTimeMS=INDEX_MS
+                    )
                 except OperationFailure as error:
                     log.warning("mongodb memory works without an index", collection=self.name, code=error.code)
                 self._ready = True

@@ -83,6 +83,9 @@ class PostgresTable:
             except asyncpg.UndefinedTableError:  # somebody took it away
                 self._layout = await self._prepare(connection)
                 raise
+            except asyncpg.SyntaxOrAccessError:  # or made another of it: it is looked at again
+                self._layout = None
+                raise
             return rows
 
         return await self.pool.run(call, again=again)
